@@ -227,7 +227,6 @@ fn passthrough(host: &Host) -> Option<Cited<bool>> {
 /// The verdict where neither sysfs nor the log shows an active IOMMU.
 fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
     let no_instance = || Citation::of_file("sys/class/iommu", "no IOMMU is registered");
-    let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
     match (host.iommus.visible, host.log.covers_boot) {
         (true, _) if host.iommus.instances.is_empty() && !host.has_groups() => {
             untranslated(host, adapter, DmaPath::NoIommu, vec![no_instance(), cite_missing_group(adapter)])
@@ -248,41 +247,37 @@ fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
             "an IOMMU is registered, and no IOMMU group was read: what it does for this adapter is not told",
             host.iommus.instances.iter().map(|instance| instance.at.clone()).collect(),
         ),
-        (false, false) if off.is_some() => {
-            untranslated(host, adapter, DmaPath::NoIommu, off.map(|off| off.at.clone()).into_iter().collect())
-        }
-        // The link `iommu_group` lies beside the mask: whoever copied one would have copied the other.
-        (false, false) if adapter.dma_mask_bits.is_some() => {
-            untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
-                .provided_that("the capture leaves no IOMMU group out")
-        }
-        (false, false) if said_domains(host) => {
-            let default = passthrough(host);
-            let evidence = default.iter().map(|cited| cited.at.clone()).collect();
-            let verdict = match default.is_some_and(|cited| cited.value) {
-                true => untranslated(host, adapter, DmaPath::Identity, evidence),
-                false => translated(host, evidence),
-            };
-            verdict.provided_that("an IOMMU is in use")
-        }
-        (false, false) if hyper_v(host).is_some() => {
-            let reason = "Hyper-V shows its guests no IOMMU, and nothing inside can change that";
-            let evidence = hyper_v(host).into_iter().collect();
-            Verdict {
-                reason: Some(reason.to_owned()),
-                ..untranslated(host, adapter, DmaPath::NoIommu, evidence)
-            }
-        }
-        (false, false) => unknown(
-            "neither /sys/class/iommu nor a kernel log of the whole boot was there to read",
-            Vec::new(),
-        ),
+        (false, false) => by_what_else_is_known(host, adapter),
     }
 }
 
-/// Whether the log or the command line tells what default domains are, which matters where an IOMMU is in use.
-fn said_domains(host: &Host) -> bool {
-    passthrough(host).is_some() && host.platform.hypervisor.is_none()
+/// The verdict where neither sysfs nor a log of the whole boot tells whether an IOMMU is in use.
+fn by_what_else_is_known(host: &Host, adapter: &Adapter) -> Verdict {
+    if let Some(off) = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value) {
+        return untranslated(host, adapter, DmaPath::NoIommu, vec![off.at.clone()]);
+    }
+    // The link `iommu_group` lies beside the mask: whoever copied one would have copied the other.
+    if adapter.dma_mask_bits.is_some() {
+        return untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
+            .provided_that("the capture leaves no IOMMU group out");
+    }
+    // Default domains matter where an IOMMU is in use, which a guest need not have.
+    let default = passthrough(host).filter(|_| host.platform.hypervisor.is_none());
+    if let Some(default) = default {
+        let verdict = match default.value {
+            true => untranslated(host, adapter, DmaPath::Identity, vec![default.at]),
+            false => translated(host, vec![default.at]),
+        };
+        return verdict.provided_that("an IOMMU is in use");
+    }
+    if let Some(at) = hyper_v(host) {
+        let reason = "Hyper-V shows its guests no IOMMU, and nothing inside can change that";
+        return Verdict {
+            reason: Some(reason.to_owned()),
+            ..untranslated(host, adapter, DmaPath::NoIommu, vec![at])
+        };
+    }
+    unknown("neither /sys/class/iommu nor a kernel log of the whole boot was there to read", Vec::new())
 }
 
 /// Cites what shows that this is a guest of Hyper-V.

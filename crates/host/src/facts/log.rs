@@ -373,8 +373,8 @@ impl LogFacts {
     /// Keeps what the VT-d driver says.
     fn keep_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         match message {
-            // intel_iommu_init looks for units with address translation services after it decided to translate.
             VtDMessage::Active => self.keep_translation(iommu::Kind::VtD, at),
+            // intel_iommu_init looks for units with address translation services after it decided to translate.
             VtDMessage::TableMissing(table) if table == "ATSR" => {
                 self.keep_translation(iommu::Kind::VtD, at);
             }

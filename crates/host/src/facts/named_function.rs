@@ -53,14 +53,14 @@ pub(super) fn read(log: &Log<'_>, max: usize) -> BTreeMap<Bdf, NamedFunction> {
 
 /// A line about a function.
 #[derive(Debug, PartialEq, Eq)]
-struct Line<'t> {
+struct Line {
     address: Bdf,
-    says: Says<'t>,
+    says: Says,
 }
 
 /// What a line says of its function.
 #[derive(Debug, PartialEq, Eq)]
-enum Says<'t> {
+enum Says {
     /// That it is there.
     Present,
     /// Its IDs and class.
@@ -68,7 +68,7 @@ enum Says<'t> {
     /// The buses below it.
     Bridge { secondary: u8, subordinate: u8 },
     /// A driver prints about it.
-    Driver(&'t str),
+    Driver(String),
     /// No driver is bound: its probe failed.
     ProbeFailed,
     /// It is how an IOMMU of AMD is configured.
@@ -77,14 +77,14 @@ enum Says<'t> {
 
 impl NamedFunction {
     /// Keeps what a line says.
-    fn keep(&mut self, says: Says<'_>, at: Citation) {
+    fn keep(&mut self, says: Says, at: Citation) {
         match says {
             Says::Present => {}
             Says::Found(ids, class) => (self.ids, self.class) = (Some(ids), Some(class)),
             Says::Bridge { secondary, subordinate } => {
                 self.buses = Some(BridgeBuses { primary: 0, secondary, subordinate });
             }
-            Says::Driver(driver) => self.driver = Some(Cited::new(driver.to_owned(), at)),
+            Says::Driver(driver) => self.driver = Some(Cited::new(driver, at)),
             Says::ProbeFailed => self.driver = None,
             Says::Iommu => self.class = Some(ClassCode::IOMMU),
         }
@@ -99,22 +99,17 @@ impl NamedFunction {
 }
 
 /// The function that a message is about, and what it says of it.
-fn parse(message: &str) -> Option<Line<'_>> {
+fn parse(message: &str) -> Option<Line> {
     let (device, body) = message::split_device(message);
     let Some(device) = device else {
         return parse_nvme(message).or_else(|| parse_probe_failure(message));
     };
     let address = device.bdf?;
-    Some(Line { address, says: parse_body(&device, driver_word(message), body) })
-}
-
-/// The first word of a message that begins with a device.
-fn driver_word(message: &str) -> &str {
-    message.split(' ').next().unwrap_or_default()
+    Some(Line { address, says: parse_body(device, body) })
 }
 
 /// What the text after the device says.
-fn parse_body<'t>(device: &Device, driver: &'t str, body: &str) -> Says<'t> {
+fn parse_body(device: Device, body: &str) -> Says {
     let found = parse_found(body).or_else(|| parse_bridge(body));
     let failed = body.starts_with("probe with driver ") && body.contains(" failed with error ");
     match found {
@@ -122,12 +117,12 @@ fn parse_body<'t>(device: &Device, driver: &'t str, body: &str) -> Says<'t> {
         None if failed => Says::ProbeFailed,
         None if body.starts_with("AMD-Vi: ") => Says::Iommu,
         None if device.driver == CORE => Says::Present,
-        None => Says::Driver(driver),
+        None => Says::Driver(device.driver),
     }
 }
 
 /// `[8086:1521] type 00 class 0x020000`, since 6.9 with `PCIe Endpoint` after it.
-fn parse_found(body: &str) -> Option<Says<'static>> {
+fn parse_found(body: &str) -> Option<Says> {
     let (ids, rest) = body.strip_prefix('[')?.split_once("] type ")?;
     let (vendor, device) = ids.split_once(':')?;
     let class = rest.split_once(" class ")?.1.split(' ').next()?;
@@ -136,7 +131,7 @@ fn parse_found(body: &str) -> Option<Says<'static>> {
 }
 
 /// `PCI bridge to [bus 01-02]` or `PCI bridge to [bus 01]`.
-fn parse_bridge(body: &str) -> Option<Says<'static>> {
+fn parse_bridge(body: &str) -> Option<Says> {
     let buses = body.strip_prefix("PCI bridge to [bus ")?.split(']').next()?;
     let (secondary, subordinate) = buses.split_once('-').unwrap_or((buses, buses));
     let bus = |digits: &str| u8::from_str_radix(digits, 16).ok();
@@ -144,15 +139,15 @@ fn parse_bridge(body: &str) -> Option<Says<'static>> {
 }
 
 /// `nvme nvme0: pci function 0000:05:00.0`.
-fn parse_nvme(message: &str) -> Option<Line<'_>> {
+fn parse_nvme(message: &str) -> Option<Line> {
     let (name, address) = message.strip_prefix("nvme nvme")?.split_once(": pci function ")?;
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     let address = address.trim_end().parse().ok()?;
-    is_number.then_some(Line { address, says: Says::Driver("nvme") })
+    is_number.then_some(Line { address, says: Says::Driver("nvme".to_owned()) })
 }
 
 /// `vfio-pci: probe of 0000:0b:00.0 failed with error -22`, up to 6.9.
-fn parse_probe_failure(message: &str) -> Option<Line<'_>> {
+fn parse_probe_failure(message: &str) -> Option<Line> {
     let (_, rest) = message.split_once(": probe of ")?;
     let (address, _) = rest.split_once(" failed with error ")?;
     (address.matches(':').count() == 2).then_some(())?;

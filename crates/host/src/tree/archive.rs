@@ -104,8 +104,8 @@ pub enum ArchiveError {
 pub(super) enum Unpacked {
     /// An archive.
     Archive(Memory),
-    /// A text that tells of a host.
-    Text(Vec<u8>),
+    /// What a text tells of a host.
+    Text(pasted::Cut),
 }
 
 /// What is taken.
@@ -168,19 +168,16 @@ fn unpack_plain(
     }
 }
 
-/// Reads a text.
-fn read_text(reader: impl Read) -> Result<Vec<u8>, ArchiveError> {
+/// Reads what a text tells of a host.
+fn read_text(reader: impl Read) -> Result<pasted::Cut, ArchiveError> {
     let mut bytes = Vec::new();
     reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(0, error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ArchiveError::TextTooLarge { bytes_max: FILE_BYTES_MAX });
     }
-    match pasted::tells_of_host(&bytes) {
-        true => Ok(bytes),
-        false => Err(ArchiveError::UnknownFormat {
-            found: "it is no tar, and no line of it is of a kernel log or of lspci",
-        }),
-    }
+    pasted::read(&bytes).ok_or(ArchiveError::UnknownFormat {
+        found: "it is no tar, and no line of it is of a kernel log or of lspci",
+    })
 }
 
 enum Format {

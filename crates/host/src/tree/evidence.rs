@@ -77,8 +77,8 @@ impl Evidence {
         let unpacked = archive::unpack(reader, &self.watcher, Wanted::Any);
         match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
             Unpacked::Archive(memory) => self.add_source(Box::new(memory), shown),
-            Unpacked::Text(bytes) => {
-                self.texts.push(Pasted { name: shown.to_owned(), bytes });
+            Unpacked::Text(cut) => {
+                self.texts.push(Pasted { name: shown.to_owned(), cut });
                 Ok(())
             }
         }
@@ -145,8 +145,8 @@ impl Evidence {
     /// Adds a file of a folder if it is a text that tells of a host; it may be compressed.
     fn add_text(&mut self, name: &str, content: Vec<u8>) {
         let unpacked = archive::unpack(content.as_slice(), &super::progress::ignore(), Wanted::Text);
-        if let Ok(Unpacked::Text(bytes)) = unpacked {
-            self.texts.push(Pasted { name: name.to_owned(), bytes });
+        if let Ok(Unpacked::Text(cut)) = unpacked {
+            self.texts.push(Pasted { name: name.to_owned(), cut });
         }
     }
 

@@ -27,10 +27,10 @@ const LOG: &str = "var/log/dmesg";
 /// Where lspci's output lies.
 const LISTING: &str = "lspci";
 
-/// A text with the name that citations give it.
+/// What a text tells of a host, with the name that citations give the text.
 pub(super) struct Pasted {
     pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+    pub(super) cut: Cut,
 }
 
 /// Where the lines of an assembled file come from.
@@ -61,15 +61,14 @@ impl Assembled {
     }
 }
 
-/// Whether any line of a text tells of a host.
-pub(super) fn tells_of_host(bytes: &[u8]) -> bool {
+/// What a text tells of a host; `None` if no line of it tells of any.
+pub(super) fn read(bytes: &[u8]) -> Option<Cut> {
     let text = decoded(bytes);
     if text.contains('\0') {
-        return false;
+        return None;
     }
-    let shape = Shape::of(&text);
-    let tells = |cut: Cut| !cut.parts.is_empty() || !cut.members.is_empty();
-    shape.log || shape.listing || tells(parts_of(&text))
+    let cut = cut(&text);
+    (!cut.parts.is_empty() || !cut.members.is_empty()).then_some(cut)
 }
 
 /// A text in UTF-8, or in UTF-16 as programs of Windows write it, without the zeros that a crash leaves at its end.
@@ -122,7 +121,7 @@ type Parts = BTreeMap<&'static str, Part>;
 
 /// What was cut out of a text.
 #[derive(Debug, Default)]
-struct Cut {
+pub(super) struct Cut {
     parts: Parts,
     /// Members of IOMMU groups, with the group's number.
     members: Vec<(u32, String)>,
@@ -142,9 +141,7 @@ fn is_single(path: &str) -> bool {
 pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
     let mut assembled = Assembled::default();
     let mut best: BTreeMap<&'static str, (String, Part)> = BTreeMap::new();
-    for Pasted { name, bytes } in texts {
-        let text = decoded(&bytes);
-        let Cut { parts, members, hosts } = parts_of(&text);
+    for Pasted { name, cut: Cut { parts, members, hosts } } in texts {
         hosts::check(&name, &parts, &hosts)?;
         for (group, member) in members {
             let path = format!("sys/kernel/iommu_groups/{group}/devices/{member}");
@@ -171,7 +168,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
 }
 
 /// Cuts a text into the files of a host that its lines belong in.
-fn parts_of(text: &str) -> Cut {
+fn cut(text: &str) -> Cut {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
@@ -188,7 +185,7 @@ fn parts_of(text: &str) -> Cut {
     for (number, line) in (1..).zip(text.lines()) {
         reader.take(number, &line::clean(line));
     }
-    Cut { parts: reader.parts, members: reader.members, hosts: reader.hosts }
+    reader.cut
 }
 
 /// Members of groups that are kept: functions of a host.
@@ -197,11 +194,8 @@ const MEMBERS_MAX: usize = 1 << 16;
 /// Cuts a text, line by line.
 #[derive(Default)]
 struct Reader {
-    parts: Parts,
-    /// Members of IOMMU groups, with the group's number.
-    members: Vec<(u32, String)>,
-    /// Hosts that prompts name, with the line.
-    hosts: Vec<(u32, String)>,
+    /// What was cut out so far.
+    cut: Cut,
     /// Whether a code fence is open.
     in_fence: bool,
     /// The file that the next line may belong in.
@@ -225,10 +219,10 @@ impl Reader {
             Kind::Command { file, host } => {
                 self.close();
                 (self.open, self.by_command) = (file, file.is_some());
-                self.hosts.extend(host.map(|host| (number, host.to_owned())));
+                self.cut.hosts.extend(host.map(|host| (number, host.to_owned())));
                 // Somebody who prints a file again shows what it holds now.
                 if let Some(file) = file.filter(|file| is_single(file)) {
-                    self.parts.remove(file);
+                    self.cut.parts.remove(file);
                 }
             }
             Kind::GroupMember { group, listing } => {
@@ -238,8 +232,8 @@ impl Reader {
             }
             Kind::GroupLink { group, name } => {
                 self.close();
-                if self.members.len() < MEMBERS_MAX {
-                    self.members.push((group, name.to_owned()));
+                if self.cut.members.len() < MEMBERS_MAX {
+                    self.cut.members.push((group, name.to_owned()));
                 }
             }
             Kind::Function { indent } => {
@@ -253,7 +247,7 @@ impl Reader {
             }
             Kind::File(path) => {
                 if is_single(path) && self.open != Some(path) {
-                    self.parts.remove(path);
+                    self.cut.parts.remove(path);
                 }
                 self.push(path, number, line.trim());
             }
@@ -271,7 +265,7 @@ impl Reader {
             }
             Some(LOG) if self.by_command && !is_blank => self.push(LOG, number, line.trim()),
             Some(LOG) if self.in_fence && line::is_wrapped(line, self.last_columns) => {
-                if let Some(log) = self.parts.get_mut(LOG) {
+                if let Some(log) = self.cut.parts.get_mut(LOG) {
                     log.push_wrapped(line);
                 }
             }
@@ -279,7 +273,7 @@ impl Reader {
                 self.push(path, number, line.trim())
             }
             // Outputs begin after an empty line as often as not.
-            Some(path) if self.by_command && !self.parts.contains_key(path) => {}
+            Some(path) if self.by_command && !self.cut.parts.contains_key(path) => {}
             _ => self.close(),
         }
     }
@@ -290,7 +284,7 @@ impl Reader {
             self.close();
         }
         self.open = Some(path);
-        self.parts.entry(path).or_default().push(number, line);
+        self.cut.parts.entry(path).or_default().push(number, line);
     }
 
     /// Ends the output that is being read.

@@ -58,7 +58,7 @@ fn is_peer(adapter: &Adapter) -> bool {
 fn redirected_pairs(case: &Case<'_>) -> Vec<Finding> {
     let peers: Vec<&Adapter> =
         case.adapters().map(|(adapter, _)| adapter).filter(|adapter| is_peer(adapter)).collect();
-    let below_a_switch = |adapter: &&&Adapter| {
+    let below_a_switch = |adapter: &Adapter| {
         peers.iter().any(|other| {
             other.function.address != adapter.function.address && shared_switch(adapter, other).is_some()
         })
@@ -67,8 +67,7 @@ fn redirected_pairs(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // Between root ports too, a request that the port redirects is not sent on within the root complex.
-    let root_ports = |adapter: &&Adapter| if below_a_switch(&adapter) { 1 } else { 0 };
-    peers.iter().filter_map(|adapter| redirected(case.host, adapter, root_ports(adapter))).collect()
+    peers.iter().filter_map(|adapter| redirected(case.host, adapter, below_a_switch(adapter))).collect()
 }
 
 /// The lowest bridge above both, if it is below a root port.
@@ -78,9 +77,10 @@ fn shared_switch(one: &Adapter, other: &Adapter) -> Option<Bdf> {
     shared.last().map(|(bridge, _)| *bridge)
 }
 
-/// A finding if ACS redirects traffic between peers at one of the ports above the adapter, but for the first `skipped`.
-fn redirected(host: &Host, adapter: &Adapter, skipped: usize) -> Option<Finding> {
-    let is_switched = skipped > 0;
+/// A finding if ACS redirects traffic between peers at one of the ports above the adapter; below a switch, the first of them,
+/// which is the root port, does not matter.
+fn redirected(host: &Host, adapter: &Adapter, is_switched: bool) -> Option<Finding> {
+    let skipped = usize::from(is_switched);
     let ports =
         adapter.function.upstream.iter().skip(skipped).filter_map(|address| host.bridges.get(address));
     let redirecting = ports

@@ -26,13 +26,14 @@ impl Shape {
     pub(super) fn of(text: &str) -> Self {
         let mut shape = Self::default();
         for line in text.lines().take(LINES_MAX) {
-            match kind(&clean(line)) {
+            let plain = clean(line);
+            match kind(&plain) {
                 Kind::Function { indent: 0 } => shape.listing = true,
                 Kind::Log => shape.log |= has_prefix(line),
                 Kind::Other => {}
                 _ => shape.mixed = true,
             }
-            shape.mixed |= clean(line).len() != line.trim_end_matches(['\r', '\n']).len();
+            shape.mixed |= plain.len() != line.trim_end_matches(['\r', '\n']).len();
         }
         shape.mixed |= !shape.log && !shape.listing;
         shape
@@ -189,13 +190,14 @@ pub(super) fn clean(line: &str) -> Cow<'_, str> {
             rest = rest.strip_suffix(close).unwrap_or(rest);
         }
     }
-    let has_emphasis = rest.contains("**") && !rest.contains("***");
-    match rest.contains('\u{a0}') || has_emphasis {
-        true => {
-            Cow::Owned(rest.replace('\u{a0}', " ").replace(if has_emphasis { "**" } else { "\u{a0}" }, ""))
-        }
-        false => Cow::Borrowed(rest),
+    let mut plain = Cow::Borrowed(rest);
+    if rest.contains("**") && !rest.contains("***") {
+        plain = Cow::Owned(plain.replace("**", ""));
     }
+    if rest.contains('\u{a0}') {
+        plain = Cow::Owned(plain.replace('\u{a0}', " "));
+    }
+    plain
 }
 
 /// A line without the escape sequences by which `dmesg --color` and serial consoles paint it.

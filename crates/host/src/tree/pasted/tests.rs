@@ -4,11 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn parts(text: &str) -> Vec<(&'static str, String)> {
-    parts_of(text).parts.into_iter().map(|(path, part)| (path, part.body)).collect()
+    cut(text).parts.into_iter().map(|(path, part)| (path, part.body)).collect()
 }
 
 fn one(text: &str, path: &str) -> Part {
-    parts_of(text).parts.remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
+    cut(text).parts.remove(path).unwrap_or_else(|| panic!("no {path} in {text}"))
 }
 
 const POST: &str = "\
@@ -106,7 +106,7 @@ fn scripts_that_list_groups_give_functions_and_groups() {
 #[test]
 fn several_hosts_in_one_text_are_refused() {
     let check = |text: &str, expect: Option<(&str, u32)>| {
-        let texts = vec![Pasted { name: "post".to_owned(), bytes: text.as_bytes().to_vec() }];
+        let texts = vec![Pasted { name: "post".to_owned(), cut: cut(text) }];
         let got = assemble(texts).err();
         let got = got.as_ref().map(|hosts| (hosts.what.as_str(), hosts.cut_after.unwrap()));
         assert_eq!(got, expect, "{text}");
@@ -138,7 +138,7 @@ fn several_hosts_in_one_text_are_refused() {
 
 #[test]
 fn of_two_texts_with_logs_the_longer_one_is_read() {
-    let text = |name: &str, body: &str| Pasted { name: name.to_owned(), bytes: body.as_bytes().to_vec() };
+    let text = |name: &str, body: &str| Pasted { name: name.to_owned(), cut: cut(body) };
     let assembled = assemble(vec![
         text("short", "[    0.1] a\n"),
         text("long", "[    0.1] a\n[    0.2] b\n"),
@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn every_line_has_the_number_of_its_line_in_the_text(lines in proptest::collection::vec(any_line(), 0..24)) {
         let text = lines.join("\n");
-        for part in parts_of(&text).parts.values() {
+        for part in cut(&text).parts.values() {
             prop_assert_eq!(part.numbers.len(), part.body.lines().count());
             prop_assert!(part.numbers.iter().all(|number| (1..=lines.len() as u32).contains(number)));
             prop_assert!(part.numbers.is_sorted());
