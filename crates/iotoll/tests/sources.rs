@@ -348,7 +348,7 @@ fn limited(files: &[(&str, String)], args: &[&str]) -> Output {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    let script = "ulimit -v 1500000; ulimit -t 40; exec \"$@\"";
+    let script = "ulimit -v 1500000; ulimit -t 20; exec \"$@\"";
     let mut shell = command("bash");
     shell.args(["-c", script, "bash"]).arg(program()).args(args).arg("--from").arg(folder.path());
     let output = shell.output().unwrap();

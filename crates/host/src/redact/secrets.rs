@@ -260,13 +260,11 @@ pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
     let mut rest = value;
     while !rest.is_empty() {
         let (word, after) = rest.split_at(rest.find(|c| !is_word_char(c)).unwrap_or(rest.len()));
-        // A JSON Web Token has three parts; base64 has slashes and equals signs.
-        let continues = |c: char| is_word_char(c) || matches!(c, '.' | '/' | '=' | '~' | '-');
-        let token = &rest[..rest.find(|c| !continues(c)).unwrap_or(rest.len())];
-        if is_token(word) || has_service_prefix(token) {
+        if is_token(word) || has_service_prefix(rest) {
+            let (token, behind) = split_token(rest);
             found.add(token);
             out.push_str(REDACTED);
-            rest = &rest[token.len()..];
+            rest = behind;
         } else {
             let separator = after.chars().next().map_or(0, char::len_utf8);
             out.extend([word, &after[..separator]]);
@@ -276,7 +274,13 @@ pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
     out
 }
 
-/// Whether a character may be inside a token.
+/// The token that a text begins with, and what follows it. A JSON Web Token has three parts; base64 has slashes and equals signs.
+fn split_token(text: &str) -> (&str, &str) {
+    let continues = |c: char| is_word_char(c) || matches!(c, '.' | '/' | '=' | '~' | '-');
+    text.split_at(text.find(|c| !continues(c)).unwrap_or(text.len()))
+}
+
+/// Whether a character may be inside a word of a token.
 fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '+')
 }
@@ -303,8 +307,8 @@ fn is_one_case_token(word: &str) -> bool {
         && !word.contains(['_', '+'])
 }
 
-/// The form of tokens that GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI give.
-fn has_service_prefix(token: &str) -> bool {
+/// Whether a text begins with a token of the form that GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI give.
+fn has_service_prefix(text: &str) -> bool {
     const PREFIXES: [&str; 13] = [
         "ghp_",
         "gho_",
@@ -320,7 +324,7 @@ fn has_service_prefix(token: &str) -> bool {
         "npm_",
         "sk-proj-",
     ];
-    token.len() >= TOKEN_CHARS_MIN && PREFIXES.iter().any(|prefix| token.starts_with(prefix))
+    PREFIXES.iter().any(|prefix| text.starts_with(prefix)) && split_token(text).0.len() >= TOKEN_CHARS_MIN
 }
 
 /// The form of an access key's ID at Amazon Web Services.
