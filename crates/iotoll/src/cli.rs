@@ -458,9 +458,10 @@ Exit status:
   1  a workload's instructions or events (hypercalls, invalidations ...) per I/O grew beyond it
   2  error, or the sheets have no workload in common
 
-Instructions are compared by their median. Events are compared by median and mean; a mean may \
-always grow by one event in 100 I/Os. With several boots, a difference whose 95 % interval contains \
-zero may be chance, and does not count as growth. Stages, functions and named events are listed to explain \
+Instructions are compared by the mean of the boots' medians. Events are compared by median and mean; a mean may \
+always grow by one event in 100 I/Os. With several boots, a difference whose 95 % interval contains zero, or lies \
+on its other side, may be chance: it counts neither as growth nor as shrunk. Where the machine has a price list, \
+the difference of DMA stages and events is priced. Stages, functions and named events are listed to explain \
 growth, but do not count as growth. Workloads in only one sheet are listed, and do not count.")]
 pub(crate) struct LabDiff {
     /// Toll sheet before

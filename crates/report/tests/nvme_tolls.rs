@@ -114,6 +114,7 @@ fn ways(sheets: &[TollSheet]) -> String {
         Event::Doorbells,
         Event::Interrupts,
         Event::Polls,
+        Event::StringIterations,
     ];
     let mut table = "| way | instructions | kernel | user |".to_owned();
     events.iter().for_each(|event| write!(table, " {event} |").unwrap());
@@ -182,7 +183,7 @@ fn docs() -> PathBuf {
 /// Instructions of the kernel's ways, by DMA path.
 fn dma_paths(sheets: &[TollSheet]) -> String {
     let mut table = format!(
-        "\nInstructions of the same ways on other DMA paths.\n\n| way | {} |\n|---|{}\n",
+        "\nInstructions of the same ways on other DMA paths, and in brackets repetitions of string instructions, which count as none.\n\n| way | {} |\n|---|{}\n",
         DMA_PATHS.join(" | "),
         "---:|".repeat(DMA_PATHS.len())
     );
@@ -190,7 +191,7 @@ fn dma_paths(sheets: &[TollSheet]) -> String {
     for (at, (words, ..)) in of_dma_paths[0].iter().enumerate() {
         let cell = |ways: &Vec<(&str, String, &str)>| {
             let toll = toll(sheets, &ways[at].1, ways[at].2).unwrap();
-            per_io(toll, toll.instructions.median)
+            format!("{} (r{})", per_io(toll, toll.instructions.median), times(toll, Event::StringIterations))
         };
         writeln!(table, "| {words} | {} |", of_dma_paths.each_ref().map(cell).join(" | ")).unwrap();
     }

@@ -19,7 +19,12 @@ fn sheets() -> Vec<TollSheet> {
 }
 
 fn difference(a: &TollSheet, b: &TollSheet, limit: Limit, width: usize) -> String {
-    report::text(&report::toll_difference(a, b, &compare(a, b, limit)), width, Style::Plain, Length::Folded)
+    report::text(
+        &report::toll_difference(a, b, &compare(a, b, limit), &[]),
+        width,
+        Style::Plain,
+        Length::Folded,
+    )
 }
 
 #[test]
@@ -203,7 +208,7 @@ fn colours_change_no_word() {
         [
             report::text(&report::toll_sheet(&strict), 100, style, Length::Folded),
             comparison(&sheets(), 100, style),
-            report::text(&report::toll_difference(&lazy, &strict, &changes), 100, style, Length::Folded),
+            report::text(&report::toll_difference(&lazy, &strict, &changes, &[]), 100, style, Length::Folded),
         ]
     };
     for (coloured, plain) in views(Style::Colour).iter().zip(views(Style::Plain)) {

@@ -11,25 +11,84 @@ use sheets::sheets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::{fs, path::Path};
-use toll::{Event, Toll, TollSheet, grouped};
+use toll::{Estimate, Event, Stage, Toll, TollSheet, grouped, toll_over};
 
 const HEAD: &str = "\
 # What an I/O costs
 
-Instructions per I/O of each workload on each preset, medians. In brackets, where there are any, events per I/O: hypercalls (h), IOTLB
-invalidations (i), and entries written to translation tables (e); ~ marks a mean where the median is 0. This page is made from the
-sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`, and the sheets by `iotoll lab run --all -o data/tolls`.
-[How counts are made](../internals/lab.md) tells the method and its limits.
+Instructions per I/O of each workload on each preset: those of the stages of DMA mapping, by the mean, of those of the whole I/O, by the
+boots' medians. ± is half of the 95 % interval over boots. In brackets, where there are any, events per I/O: hypercalls (h), IOTLB
+invalidations (i), entries written to translation tables (e), and on x86 repetitions of string instructions (r), each of which clears or
+copies 1 to 8 bytes and counts as no instruction of its own; ~ marks a mean where the median is 0.
+
+What a DMA path costs are its stages of DMA mapping, its events and its repetitions. The rest of a network I/O differs from boot to boot: two
+presets differ in the whole for certain only where `iotoll lab show` says so without a `?`.
+
+This page is made from the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`, and the sheets by
+`iotoll lab run --all -o data/tolls`. [How counts are made](../internals/lab.md) tells the method and its limits.
 ";
 
 fn cell(toll: &Toll) -> String {
-    let mut cell = grouped(toll.per_io(toll.instructions.median).round() as u64);
-    let marks = [(Event::Hypercalls, 'h'), (Event::Invalidations, 'i'), (Event::TableEntries, 'e')];
+    let dma = Estimate::of(&toll.means_by_boot(Stage::is_dma)).unwrap();
+    let whole = Estimate::of(&toll.medians_by_boot()).unwrap();
+    let mut cell = format!("{} of {}", with_margin(dma), with_margin(whole));
+    let marks = [
+        (Event::Hypercalls, 'h'),
+        (Event::Invalidations, 'i'),
+        (Event::TableEntries, 'e'),
+        (Event::StringIterations, 'r'),
+    ];
     let events: Vec<String> = marks.iter().filter_map(|(event, mark)| times(toll, *event, *mark)).collect();
     if !events.is_empty() {
         write!(cell, " ({})", events.join(" ")).unwrap();
     }
     cell
+}
+
+/// `1,030 ±1`, and no margin that rounds to zero.
+fn with_margin(estimate: Estimate) -> String {
+    let whole = |value: f64| grouped(value.abs().round() as u64);
+    let half = estimate.half_width().unwrap_or_default();
+    let sign = if estimate.mean.round() < 0.0 { "-" } else { "" };
+    let margin = if half.round() > 0.0 { format!(" ±{}", whole(half)) } else { String::new() };
+    format!("{sign}{}{margin}", whole(estimate.mean))
+}
+
+/// Pairs of presets that must cost the same: without an IOMMU, and through one that passes addresses through.
+const CONTROL: [(&str, &str); 2] =
+    [("arm-no-iommu", "arm-smmu-identity"), ("x86-no-iommu", "x86-vtd-identity")];
+
+/// What the control shows by workload.
+fn control(sheets: &[TollSheet]) -> String {
+    let sheet = |preset: &str| sheets.iter().find(|sheet| sheet.preset == preset).unwrap();
+    let mut text = "\n## The control\n\nA preset whose IOMMU passes addresses through must cost what one without an IOMMU costs. \
+        Instructions per I/O more; `?`: the sign is not certain.\n"
+        .to_owned();
+    for (none, identity) in CONTROL.map(|(none, identity)| (sheet(none), sheet(identity))) {
+        write!(
+            text,
+            "\n| {} over {} | DMA stages | of an I/O | elsewhere |\n|---|---:|---:|---:|\n",
+            identity.preset, none.preset
+        )
+        .unwrap();
+        for toll in &identity.tolls {
+            let Some(base) = none.toll(&toll.workload) else { continue };
+            let more = toll_over(toll, base);
+            let doubt = |more: Estimate| if more.may_be_chance() { "?" } else { "" };
+            let percent = more.dma.mean / Estimate::of(&base.medians_by_boot()).unwrap().mean * 100.0;
+            writeln!(
+                text,
+                "| {} | {}{} | {percent:.3} % | {}{} |",
+                toll.workload,
+                with_margin(more.dma),
+                doubt(more.dma),
+                with_margin(more.elsewhere),
+                doubt(more.elsewhere)
+            )
+            .unwrap();
+        }
+    }
+    text
 }
 
 fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
@@ -38,6 +97,7 @@ fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
     match (median, mean) {
         (_, 0.0) => None,
         (0.0, mean) => Some(format!("{mark}~{mean:.2}")),
+        (median, _) if median >= 1000.0 => Some(format!("{mark}{}", grouped(median.round() as u64))),
         (median, _) if median.fract() == 0.0 => Some(format!("{mark}{median}")),
         (median, _) => Some(format!("{mark}{median:.2}")),
     }
@@ -109,7 +169,7 @@ fn page() -> String {
             writeln!(page, "| {workload} | {} |", cells.collect::<Vec<_>>().join(" | ")).unwrap();
         }
     }
-    page + &explanations(&sheets)
+    page + &control(&sheets) + &explanations(&sheets)
 }
 
 #[test]

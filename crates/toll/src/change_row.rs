@@ -52,7 +52,7 @@ pub struct ChangeRow {
     pub b: Option<f64>,
     /// Whether an amount grew beyond the limit.
     pub grew: bool,
-    /// Whether an amount is beyond the limit, but the boots leave open whether it grew.
+    /// Whether an amount is less or, beyond the limit, more, but the boots leave open whether it shrank or grew.
     pub may_be_chance: bool,
 }
 

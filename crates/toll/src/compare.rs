@@ -3,6 +3,7 @@
 use crate::difference::differing_counts;
 use crate::{Count, Estimate, Event, Limit, Toll, TollSheet};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// One of the two sheets that are compared.
@@ -62,14 +63,14 @@ pub enum Changed {
     Count {
         /// The count's name.
         count: Count,
-        /// Per I/O in the first sheet.
+        /// Per I/O in the first sheet; instructions are the mean of the boots' medians.
         a: f64,
         /// Per I/O in the second.
         b: f64,
         /// Whether it grew beyond the limit, for certain if both sheets have several boots. Always false for stages,
         /// functions and named events, which are parts of other counts: if one grows, another may shrink.
         grew: bool,
-        /// Whether it is more than the limit in the second sheet, but the boots leave open whether it grew.
+        /// Whether it is less or, beyond the limit, more in the second sheet, but the boots leave open whether it shrank or grew.
         may_be_chance: bool,
     },
 }
@@ -104,9 +105,9 @@ fn workload_changes(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
     if a.bytes_per_io != b.bytes_per_io {
         changed.push(Changed::BytesPerIo { a: a.bytes_per_io, b: b.bytes_per_io });
     }
-    changed.extend(differing_counts(a, b).into_iter().map(|(count, of_a, of_b)| {
+    changed.extend(counts(a, b).into_iter().map(|(count, of_a, of_b)| {
         let exceeds = limit.is_exceeded(&count, of_a, of_b);
-        let may_be_chance = exceeds && may_be_chance(&count, a, b);
+        let may_be_chance = (exceeds || of_b < of_a) && may_be_chance(&count, a, b, of_b.total_cmp(&of_a));
         Changed::Count { count, a: of_a, b: of_b, grew: exceeds && !may_be_chance, may_be_chance }
     }));
     changed.extend(uncounted_events(a, b, Side::A));
@@ -114,14 +115,31 @@ fn workload_changes(a: &Toll, b: &Toll, limit: Limit) -> Vec<Change> {
     changed.into_iter().map(|what| Change { workload: a.workload.clone(), what }).collect()
 }
 
-/// Whether two tolls of several boots differ in a count by chance: the interval of the difference contains zero. With a single boot
-/// there is no interval, and every difference counts.
-fn may_be_chance(count: &Count, a: &Toll, b: &Toll) -> bool {
+/// Counts that differ, with instructions by the mean of the boots' medians: that of all windows together may be larger where each boot's
+/// is smaller.
+fn counts(a: &Toll, b: &Toll) -> Vec<(Count, f64, f64)> {
+    let instructions = |toll: &Toll| {
+        let of_boots = Estimate::of(&toll.medians_by_boot());
+        of_boots.map_or(toll.per_io(toll.instructions.median), |of_boots| of_boots.mean)
+    };
+    let (of_a, of_b) = (instructions(a), instructions(b));
+    let others = differing_counts(a, b).into_iter().filter(|(count, ..)| *count != Count::Instructions);
+    let own = (of_a != of_b).then_some((Count::Instructions, of_a, of_b));
+    own.into_iter().chain(others).collect()
+}
+
+/// Whether two tolls of several boots differ by chance in a sum: the interval of the difference contains zero, or lies on the other
+/// side of it than `direction`. With a single boot there is no interval, and every difference counts.
+fn may_be_chance(count: &Count, a: &Toll, b: &Toll, direction: Ordering) -> bool {
+    if !count.is_whole() {
+        return false;
+    }
     let boots = |toll: &Toll| match count.event() {
         None => toll.medians_by_boot(),
         Some(event) => toll.events_by_boot(event),
     };
-    Estimate::difference(&boots(b), &boots(a)).is_some_and(|more| more.may_be_chance())
+    let more = Estimate::difference(&boots(b), &boots(a)).filter(|more| more.low.is_some());
+    more.is_some_and(|more| more.sign().is_none_or(|sign| sign == direction.reverse()))
 }
 
 /// A change for each kind of event that was counted in `toll`, but not in `other`.

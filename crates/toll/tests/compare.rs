@@ -6,7 +6,9 @@ mod support;
 
 use proptest::prelude::*;
 use support::{LAZY, NONE, STRICT, any_sheet, sheet};
-use toll::{Average, Change, Changed, Count, DmaPath, Estimate, Event, Limit, Side, Stage, TollSheet};
+use toll::{
+    Average, Change, Changed, Count, DmaPath, Estimate, Event, Limit, Side, Spread, Stage, TollSheet,
+};
 use toll::{compare, grew, toll_over, untranslated};
 
 /// Workload, count, and the values in both sheets.
@@ -121,6 +123,7 @@ fn growth_within_the_limit_is_shown_but_is_none() {
     let mut b = sheet(LAZY);
     let toll = &mut b.tolls[0];
     toll.instructions.median += 10;
+    toll.boots.iter_mut().flat_map(|boot| &mut boot.windows).for_each(|window| *window += 10);
     let limit = |instructions: &str, percent: &str| Limit {
         instructions: instructions.parse().unwrap(),
         instructions_percent: percent.parse().unwrap(),
@@ -135,6 +138,48 @@ fn growth_within_the_limit_is_shown_but_is_none() {
     check(limit("10", "0"), false);
     check(limit("0", "0.1"), false);
     check(limit("0", "0.01"), true);
+}
+
+/// The windows of each boot, one after the other, and of all of them together.
+fn with_windows(boots: &[&[u64]]) -> TollSheet {
+    let mut sheet = sheet(LAZY);
+    let toll = &mut sheet.tolls[0];
+    let boot = toll.boots[0].clone();
+    let one = |windows: &&[u64]| {
+        let mut boot = boot.clone();
+        boot.windows = windows.to_vec();
+        boot
+    };
+    toll.boots = boots.iter().map(one).collect();
+    toll.instructions = Spread::of(boots.concat()).unwrap();
+    sheet
+}
+
+#[test]
+fn the_direction_of_a_change_is_that_of_the_boots() {
+    let of = |a: &TollSheet, b: &TollSheet| match find(
+        &compare(a, b, Limit::default()),
+        "nvme-read-4k",
+        &Count::Instructions,
+    ) {
+        Some(Changed::Count { a, b, grew, may_be_chance, .. }) => Some((*a, *b, *grew, *may_be_chance)),
+        _ => None,
+    };
+    // The median of all windows grows from 20 to 21, and that of each boot shrinks by 9.
+    let a = with_windows(&[&[10, 20, 20], &[10, 20, 90], &[30, 30, 30]]);
+    let b = with_windows(&[&[11, 11, 21], &[11, 11, 21], &[21, 21, 21]]);
+    assert!(b.tolls[0].instructions.median > a.tolls[0].instructions.median);
+    let (before, after, grew, may_be_chance) = of(&a, &b).unwrap();
+    assert!(after < before && !grew && !may_be_chance, "{before} {after}");
+    let (before, after, grew, may_be_chance) = of(&b, &a).unwrap();
+    assert!(after > before && grew && !may_be_chance);
+    // Boots that disagree leave both directions open.
+    let c = with_windows(&[&[10, 10, 10], &[90, 90, 90], &[10, 10, 10]]);
+    let d = with_windows(&[&[50, 50, 50], &[10, 10, 10], &[30, 30, 30]]);
+    for (one, other) in [(&c, &d), (&d, &c)] {
+        let (_, _, grew, may_be_chance) = of(one, other).unwrap();
+        assert!(!grew && may_be_chance);
+    }
 }
 
 #[test]
@@ -164,6 +209,7 @@ fn a_batch_counts_by_its_ios() {
     // Twice the I/Os with twice of everything: nothing changed.
     toll.ios_per_window = toll.ios_per_window.checked_mul(2_u32.try_into().unwrap()).unwrap();
     toll.instructions.median *= 2;
+    toll.boots.iter_mut().flat_map(|boot| &mut boot.windows).for_each(|window| *window *= 2);
     toll.stages.values_mut().for_each(|count| *count *= 2);
     toll.functions.values_mut().for_each(|count| *count *= 2);
     for tally in toll.events.values_mut() {

@@ -7,7 +7,7 @@ use crate::tolls::read_sheet;
 use anyhow::bail;
 use serde::Serialize;
 use std::path::Path;
-use toll::{ChangeRow, DmaPath, KernelId, Limit, TollSheet, compare, grew};
+use toll::{ChangeRow, DmaPath, KernelId, Limit, PriceList, TollSheet, compare, grew};
 
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.toll-diff/3";
@@ -78,7 +78,7 @@ pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
             changes: changes.iter().map(ChangeRow::new).collect(),
         })?,
         false => {
-            output::print_page(&report::toll_difference(&a, &b, &changes))?;
+            output::print_page(&report::toll_difference(&a, &b, &changes, PriceList::builtin()))?;
         }
     }
     Ok(Outcome::of_findings(usize::from(grew)))

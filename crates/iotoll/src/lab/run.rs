@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use toll::{Limit, TollSheet, compare};
+use toll::{Limit, PriceList, TollSheet, compare};
 
 /// Measures presets, and prints or writes their sheets. A preset whose repeats differ counts as a finding.
 pub(super) fn run(args: &LabRun) -> anyhow::Result<Outcome> {
@@ -102,7 +102,10 @@ impl<'a> Session<'a> {
                 same = false;
                 output::print_note(&format!("{}: repeat {repeat} differs from the first:", preset.name));
                 output::print_note_lines(&output::page_text(&report::toll_difference(
-                    &sheet, &again, &changes,
+                    &sheet,
+                    &again,
+                    &changes,
+                    PriceList::builtin(),
                 )));
             }
             sheet.repeats = repeat;

@@ -144,7 +144,7 @@ impl<'p> MachineTable<'p> {
             page.remark(format!("control: {}", control.words()));
         }
         if let Some(list) = self.prices {
-            page.remark(price_words(list, &self.events));
+            page.remark(price_words("over the base", list, &self.events));
         }
     }
 

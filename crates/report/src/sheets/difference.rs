@@ -1,21 +1,25 @@
 //! The page of the difference between two toll sheets.
 
+use super::platform::{priced, prices_of};
+use super::words::price_words;
 use crate::page::Page;
 use crate::page::fact::Fact;
 use crate::page::ink::Ink;
 use crate::page::quantity;
 use crate::page::table::{Row, Table};
 use escape::terminal::plain;
-use toll::{Change, Changed, Count, EmulatedMachine, Side, TollSheet};
+use toll::{Change, Changed, Count, EmulatedMachine, Event, PriceList, Side, TollSheet, toll_over};
 
 /// Functions that are listed; the others are summed up in one line.
 const FUNCTIONS_MAX: usize = 20;
 
 /// What grew and what shrank from sheet `a` to sheet `b`. For each workload: instructions and events, then the stages and the
-/// functions that explain them, the largest change first. Workloads in which a count grew come first.
-pub fn toll_difference(a: &TollSheet, b: &TollSheet, changes: &[Change]) -> Page {
+/// functions that explain them, the largest change first. Workloads in which a count grew come first. The difference is priced by the
+/// list of the machine's architecture, if there is one and both have the same.
+pub fn toll_difference(a: &TollSheet, b: &TollSheet, changes: &[Change], prices: &[PriceList]) -> Page {
     let mut workloads: Vec<Workload> = workloads(changes);
     workloads.sort_by_key(|workload| !workload.grew());
+    let list = prices_of(a, prices).filter(|list| list.arch == b.machine.arch);
     let mut page = Page::titled(headline(&workloads, shared_workloads(a, b)));
     for (side, sheet) in [("A", a), ("B", b)] {
         let words = format!("{} · {} · Linux {}", sheet.preset, sheet.dma_path, sheet.kernel.release);
@@ -28,8 +32,15 @@ pub fn toll_difference(a: &TollSheet, b: &TollSheet, changes: &[Change]) -> Page
         page.heading(workload.heading());
         add_remarks(&mut page, &workload.changes);
         add_counts(&mut page, &workload.changes);
+        if let (Some(of_a), Some(of_b), Some(list)) = (a.toll(workload.name), b.toll(workload.name), list) {
+            page.prose(format!("B less A, priced: {}", priced(&toll_over(of_b, of_a), list)), 2);
+        }
     }
     add_unshared(&mut page, &workloads);
+    if let Some(list) = list.filter(|_| workloads.iter().any(|workload| workload.only_in().is_none())) {
+        let events: Vec<Event> = list.event_ns.keys().copied().collect();
+        page.remark(price_words("of B less A", list, &events));
+    }
     page
 }
 
@@ -198,8 +209,8 @@ impl<'c> ChangedCount<'c> {
         self.b - self.a
     }
 
-    /// `grew` if it grew beyond the limit, `may be chance` if the boots leave that open, else `within limit` or `shrank`. Empty
-    /// for stages and functions, which have no limit.
+    /// `grew` if it grew beyond the limit, `may be chance` if the boots leave open which way it changed, else `within limit` or
+    /// `shrank`. Empty for stages and functions, which have no limit.
     fn verdict(&self) -> &'static str {
         match (self.grew, self.change() > 0.0) {
             (true, _) => "grew",

@@ -86,16 +86,9 @@ impl<'s> SheetLine<'s> {
         self.share_of_base(self.over.as_ref()?.dma.low?).filter(|share| *share > 0.0)
     }
 
-    /// What the DMA path adds in CPU time, in words: the DMA stages and the events over the base, except events of which the
-    /// sign is uncertain, and with a ? behind it where that of the DMA stages is. `None` without a base or a list of prices.
+    /// What the DMA path adds to the base in CPU time, in words. `None` without a base or a list of prices.
     pub(crate) fn added_time(&self, prices: Option<&PriceList>) -> Option<String> {
-        let (over, prices) = (self.over.as_ref()?, prices?);
-        let events = over.events.iter().filter(|(_, more)| !more.mean.may_be_chance());
-        let events = events.map(|(event, more)| (*event, more.mean.mean)).collect();
-        let ns = prices.price(over.dma.mean, &events).ns;
-        let sign = if ns < 0.0 { "-" } else { "+" };
-        let doubt = if over.dma.may_be_chance() { "?" } else { "" };
-        Some(format!("{sign}{}{doubt}", quantity::time(ns.abs())))
+        Some(priced(self.over.as_ref()?, prices?))
     }
 
     /// How many more instructions an I/O has than on the base, in all stages, by the mean.
@@ -108,6 +101,25 @@ impl<'s> SheetLine<'s> {
         let without = Estimate::of(&self.base?.1.means_by_boot(|_| true))?.mean;
         (without > 0.0).then(|| instructions / without)
     }
+}
+
+/// A difference in CPU time, in words: that of the DMA stages and of the events, except events of which the sign is uncertain. Behind it
+/// half of the interval, as if all parts erred to one side, if that is one percent or more; and a ? where the sign is uncertain.
+pub(crate) fn priced(over: &Difference, prices: &PriceList) -> String {
+    let half = |more: &Estimate| more.half_width().unwrap_or_default();
+    let events = || over.events.iter().filter(|(_, more)| !more.mean.may_be_chance());
+    let of_events =
+        |part: &dyn Fn(&Estimate) -> f64| events().map(|(event, more)| (*event, part(&more.mean))).collect();
+    let ns = prices.price(over.dma.mean, &of_events(&|more| more.mean)).ns;
+    let half_ns = prices.price(half(&over.dma), &of_events(&half)).ns;
+    let sign = if ns < 0.0 { "-" } else { "+" };
+    let margin = if half_ns >= 0.01 * ns.abs() && half_ns > 0.0 {
+        format!(" ±{}", quantity::time(half_ns))
+    } else {
+        String::new()
+    };
+    let doubt = if over.dma.may_be_chance() || (half_ns > 0.0 && half_ns >= ns.abs()) { " ?" } else { "" };
+    format!("{sign}{}{margin}{doubt}", quantity::time(ns.abs()))
 }
 
 /// The prices of a sheet's architecture.

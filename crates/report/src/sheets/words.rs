@@ -56,8 +56,8 @@ pub(crate) fn per_io(toll: &Toll, event: Event) -> String {
     if median == mean { median_words } else { format!("{median_words} ~{}", quantity::per_io(mean)) }
 }
 
-/// The prices of instructions and of these events, each with the kind of its evidence, and which of the events have none.
-pub(crate) fn price_words(list: &PriceList, events: &[Event]) -> String {
+/// What is priced, the prices of instructions and of these events, each with the kind of its evidence, and which of the events have none.
+pub(crate) fn price_words(what: &str, list: &PriceList, events: &[Event]) -> String {
     let words = |name: &str, price: &Given| {
         let kind = price.evidence.to_string();
         let kind = kind.split([':', ' ']).next().unwrap_or_default();
@@ -73,7 +73,7 @@ pub(crate) fn price_words(list: &PriceList, events: &[Event]) -> String {
         false => format!("; not priced: {}", unpriced.join(", ")),
     };
     format!(
-        "priced: DMA stages and events over the base, at the prices of {}: {}{unpriced}",
+        "priced: DMA stages and events {what}, at the prices of {}: {}{unpriced}",
         plain(&list.platform),
         all.join(", ")
     )

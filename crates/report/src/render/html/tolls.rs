@@ -128,7 +128,7 @@ fn machine(group: &Group, prices: &[PriceList]) -> Markup {
         @if group.charts.iter().all(|chart| chart.lines.iter().all(|line| line.base.is_none())) {
             p.remark { (NO_BASE) }
         }
-        @if let Some(list) = prices { p.remark { (price_words(list, &chart::EVENTS)) } }
+        @if let Some(list) = prices { p.remark { (price_words("over the base", list, &chart::EVENTS)) } }
         (chart::chart(first, prices))
         @for other in others {
             details {
