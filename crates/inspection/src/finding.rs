@@ -122,6 +122,8 @@ pub struct PredictedTime {
     pub then_ns: f64,
     /// The difference; negative if the fix costs time.
     pub saved_ns: f64,
+    /// Half of the interval that chance between boots leaves for it; 0 with a single boot.
+    pub saved_half_width_ns: f64,
     /// The parts of the difference.
     pub charges: Vec<Charge>,
     /// Events that differ and have no price. Their time is not included.
@@ -193,6 +195,7 @@ impl PredictedTime {
             now_ns: gain.now_ns,
             then_ns: gain.then_ns,
             saved_ns: gain.saved.ns,
+            saved_half_width_ns: gain.half_width_ns,
             charges: gain.saved.charges.iter().map(charge).collect(),
             unpriced: EventCount::all(&gain.saved.unpriced),
             load_per_second: gain.load_per_second,

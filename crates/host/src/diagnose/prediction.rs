@@ -41,7 +41,7 @@ pub struct Saved {
     /// Instructions in all other stages: side effects, and chance.
     pub elsewhere: Estimate,
     /// Events, of the kinds that differ for certain and enough to be reported.
-    pub events: BTreeMap<Event, f64>,
+    pub events: BTreeMap<Event, Estimate>,
 }
 
 /// What a change of DMA path saves of a CPU's time, per I/O: counts at the prices of one platform. The adapter's own time
@@ -60,6 +60,9 @@ pub struct TimeGain {
     pub then_ns: f64,
     /// What is saved, or negative, by what it is made of, each price with its evidence.
     pub saved: Expense,
+    /// Half of the interval that chance between boots leaves for what is saved, as if all its parts erred to one side: 0 with a single
+    /// boot.
+    pub half_width_ns: f64,
     /// The load in I/Os a second that the next is told for.
     pub load_per_second: u32,
     /// Of one CPU's time, at this load.

@@ -2,25 +2,32 @@
 
 use super::number_text::{event_name, listed, percent};
 use crate::diagnose::prediction::{IoCost, LOAD_PER_SECOND, Saved, TimeGain};
-use toll::{Charge, Expense, PriceList, figure, grouped, time};
+use toll::{Charge, Estimate, Expense, PriceList, figure, grouped, time};
 
 /// The time that an I/O, described by `io`, saves between two DMA paths at these prices.
 ///
 /// Of the instructions, those of DMA mapping are priced, unless the sign of their difference is uncertain; whatever changes
 /// elsewhere is side effects and chance.
 pub(super) fn gain(io: &str, now: &IoCost, fewer: &Saved, prices: &PriceList) -> TimeGain {
-    let instructions = if fewer.dma.may_be_chance() { 0.0 } else { fewer.dma.mean };
-    let saved = prices.price(instructions, &fewer.events);
+    let dma = if fewer.dma.may_be_chance() { Estimate::default() } else { fewer.dma };
+    let of_events = |part: fn(&Estimate) -> f64| {
+        fewer.events.iter().map(|(event, fewer)| (*event, part(fewer))).collect()
+    };
+    let saved = prices.price(dma.mean, &of_events(|fewer| fewer.mean));
+    let half = |fewer: &Estimate| fewer.half_width().unwrap_or_default();
+    let half_width_ns =
+        prices.price(half(&dma), &of_events(|fewer| fewer.half_width().unwrap_or_default())).ns;
     let now_ns = prices.price(now.instructions, &now.events).ns;
     let then_ns = now_ns - saved.ns;
     TimeGain {
-        what: format!("{io}: {}", what(now_ns, &saved)),
+        what: format!("{io}: {}", what(now_ns, &saved, half_width_ns)),
         prices: prices_of(prices, &saved),
         platform: prices.platform.clone(),
         now_ns,
         then_ns,
         load_per_second: LOAD_PER_SECOND,
         cpu_saved: cpu_share(saved.ns),
+        half_width_ns,
         saved,
     }
 }
@@ -31,7 +38,7 @@ fn cpu_share(ns: f64) -> f64 {
 }
 
 /// `850 ns of 5.05 µs less (17 %): IOTLB invalidations 700 ns, instructions 150 ns; at 100,000 a second 8.5 % of a CPU`.
-fn what(now_ns: f64, saved: &Expense) -> String {
+fn what(now_ns: f64, saved: &Expense, half_width_ns: f64) -> String {
     let (sign, direction) = if saved.ns < 0.0 { (-1.0, "more") } else { (1.0, "less") };
     let ns = sign * saved.ns;
     let mut charges: Vec<&Charge> = nonzero_charges(saved).collect();
@@ -45,8 +52,18 @@ fn what(now_ns: f64, saved: &Expense) -> String {
     if parts.is_empty() {
         return format!("no difference in what has a price{unpriced}");
     }
+    if half_width_ns >= ns && half_width_ns > 0.0 {
+        let (less, more) = (saved.ns + half_width_ns, half_width_ns - saved.ns);
+        return format!(
+            "whether it takes less time is uncertain (between {} less and {} more){unpriced}",
+            time(less),
+            time(more)
+        );
+    }
+    let margin =
+        if half_width_ns >= 0.01 * ns { format!(" ±{}", time(half_width_ns)) } else { String::new() };
     format!(
-        "{} of {} {direction} ({}): {}; at {} a second {} % of a CPU{unpriced}",
+        "{}{margin} of {} {direction} ({}): {}; at {} a second {} % of a CPU{unpriced}",
         time(ns),
         time(now_ns),
         percent(ns, now_ns),

@@ -10,7 +10,7 @@ use crate::digest::{BootDigest, EVENTS, SheetDigest, TollDigest};
 use crate::kernel::{Family, KernelVersion};
 use ddw::TceCalls;
 use std::cmp::Ordering;
-use toll::{DmaPath, Estimate, Event, Evidence, PriceList};
+use toll::{Estimate, Event, Evidence, PriceList};
 
 /// Puts the pair of sheets nearest to a place into words.
 pub(super) fn prediction(
@@ -20,7 +20,7 @@ pub(super) fn prediction(
     prices: Option<&PriceList>,
 ) -> Prediction {
     let io = io(&pair.now.toll.what, change.only);
-    let (now, then) = (pays(pair.now, pair.then.toll, change), pays(pair.then, pair.now.toll, change));
+    let (now, then) = (pays(pair.now, pair.then.toll), pays(pair.then, pair.now.toll));
     let saved = saved(pair, &now);
     Prediction {
         what: format!("{io}: {}", what(&now, &saved)),
@@ -37,12 +37,8 @@ pub(super) fn prediction(
 }
 
 /// What the I/O pays, in the kinds of events that were counted on the other DMA path as well.
-fn pays(side: Side<'_>, other: &TollDigest, change: Change) -> IoCost {
-    // Repetitions are bytes copied where buffers are, and elsewhere whatever the kernel clears or copies.
-    let copies = change.from == DmaPath::Bounce || change.to == DmaPath::Bounce;
-    let counted = |event: &Event| {
-        other.events_per_io(*event).is_some() && (copies || *event != Event::StringIterations)
-    };
+fn pays(side: Side<'_>, other: &TollDigest) -> IoCost {
+    let counted = |event: &Event| other.events_per_io(*event).is_some();
     let events = EVENTS.iter().filter(|event| counted(event));
     IoCost {
         preset: side.sheet.preset.clone(),
@@ -65,7 +61,7 @@ fn saved(pair: &Pair<'_>, now: &IoCost) -> Saved {
     };
     let event = |event: &Event| {
         let less = less(&|boot| boot.events.get(event).copied());
-        (!less.may_be_chance() && less.mean.abs() >= EVENTS_MIN).then_some((*event, less.mean))
+        (!less.may_be_chance() && less.mean.abs() >= EVENTS_MIN).then_some((*event, less))
     };
     Saved {
         dma: less(&|boot| Some(boot.dma)),
@@ -93,8 +89,8 @@ fn what(now: &IoCost, saved: &Saved) -> String {
         }
     }
     for (event, saved) in &saved.events {
-        let list = if *saved > 0.0 { &mut less } else { &mut more };
-        list.push(count_events(*event, saved.abs()));
+        let list = if saved.mean > 0.0 { &mut less } else { &mut more };
+        list.push(count_events(*event, saved.mean.abs()));
     }
     let elsewhere = saved.elsewhere;
     if matters(elsewhere, now.instructions) {
