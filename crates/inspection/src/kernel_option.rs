@@ -63,7 +63,7 @@ pub struct OptionEffect {
 impl KernelOption {
     /// Converts an option and the kernel's treatment of it.
     pub(crate) fn new(option: &TokenVerdict) -> Self {
-        let TokenVerdict { token, part, verdict } = option;
+        let TokenVerdict { token, part, verdict, .. } = option;
         let row = Self {
             name: token.name.clone(),
             value: token.value.clone(),

@@ -3,6 +3,7 @@
 //! Sources: Documentation/ABI/testing/sysfs-kernel-iommu_groups, drivers/iommu/iommu.c
 //! (`iommu_group_show_type`), drivers/iommu/iommu-sysfs.c.
 
+use crate::kernel::Architecture;
 use crate::tree::Reach;
 use crate::{Bdf, Cited, Tree};
 use serde::{Deserialize, Serialize};
@@ -119,6 +120,16 @@ pub struct Iommus {
 }
 
 impl Iommus {
+    /// The architecture that alone has such an IOMMU.
+    pub(super) fn architecture(&self) -> Option<Architecture> {
+        self.instances.iter().find_map(|instance| match instance.kind {
+            Kind::VtD | Kind::AmdVi => Some(Architecture::X86_64),
+            Kind::SmmuV3 | Kind::Smmu => Some(Architecture::Aarch64),
+            Kind::Tce => Some(Architecture::Ppc64le),
+            Kind::VirtioIommu | Kind::Other => None,
+        })
+    }
+
     /// Takes the groups that the kernel's log names, where sysfs shows none. The log does not tell their types.
     pub(super) fn complete_from_log(&mut self, groups: &HashMap<Bdf, Cited<u32>>) {
         if self.visible || !self.groups.is_empty() {

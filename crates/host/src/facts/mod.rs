@@ -83,8 +83,10 @@ impl Host {
         let log_text = tree.kernel_log();
         let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
         let iomem = memory::read_iomem(tree);
-        let platform = platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
+        let mut platform =
+            platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
         let mut iommus = iommu::read(tree);
+        platform.architecture = platform.architecture.or_else(|| iommus.architecture());
         let command_line = command_line(tree, log_text.as_ref());
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));

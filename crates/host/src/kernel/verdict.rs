@@ -84,8 +84,21 @@ pub struct TokenVerdict {
     pub token: Token,
     /// The part that the verdict is about, written as an option of its own: `intel_iommu=sm_on`.
     pub part: String,
+    /// What it asks for by itself, even where another option overrides it or makes it pointless.
+    pub asks: Vec<Effect>,
     /// The verdict.
     pub verdict: Verdict,
+}
+
+impl TokenVerdict {
+    /// A verdict on a part of an option, before it is compared with other options.
+    fn new(token: &Token, part: String, verdict: Verdict) -> Self {
+        let asks = match &verdict {
+            Verdict::Understood { effects, .. } => effects.clone(),
+            _ => Vec::new(),
+        };
+        Self { token: token.clone(), part, asks, verdict }
+    }
 }
 
 /// Checks every option of a command line: first each alone, then against the others.
@@ -114,7 +127,7 @@ fn check_token(token: &Token, machine: &BootedKernel<'_>) -> Vec<TokenVerdict> {
 
 /// A verdict on an option as a whole.
 fn verdict_on_all(token: &Token, verdict: Verdict) -> TokenVerdict {
-    TokenVerdict { token: token.clone(), part: token.words(), verdict }
+    TokenVerdict::new(token, token.words(), verdict)
 }
 
 /// Checks an option whose name is known on this architecture.
@@ -138,7 +151,7 @@ fn check_option(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>)
     list.map(|part| {
         let verdict = check_word(part, option, *compare, words, machine);
         let verdict = without_foreign_iommu(with_doubt(verdict, doubt.as_deref()), option, machine);
-        TokenVerdict { token: token.clone(), part: format!("{}={part}", option.name), verdict }
+        TokenVerdict::new(token, format!("{}={part}", option.name), verdict)
     })
     .collect()
 }

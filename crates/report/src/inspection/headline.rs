@@ -55,13 +55,14 @@ fn costliest_modes(rows: &[Row]) -> String {
             format!("{mode}{condition} on {}: {cost}", adapters_of_all(count, all))
         })
         .collect();
-    match (paying.is_empty(), all) {
-        (true, 1) => "no translation cost per I/O on the only adapter".to_owned(),
-        (true, _) => {
-            format!("no translation cost per I/O on any of {}", quantity::count(all, "adapter"))
-        }
-        (false, _) => paying.join("; "),
+    if !paying.is_empty() {
+        return paying.join("; ");
     }
+    let which =
+        if all == 1 { "the only adapter" } else { &format!("any of {}", quantity::count(all, "adapter")) };
+    let is_conditional = rows.iter().any(|row| !row.condition.is_empty());
+    let condition = if is_conditional { ", on a condition" } else { "" };
+    format!("no translation cost per I/O on {which}{condition}")
 }
 
 /// That a DMA path holds on a condition, for some adapter.

@@ -1,11 +1,13 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{Rule, add_kernel_argument, counted, remove_word, translate_adapter, turn_iommu_on};
-use crate::diagnose::decide::beyond_mask;
+use super::{DefaultDomain, LineEdit, Rule, add_kernel_argument, counted, translate_adapter, turn_iommu_on};
+use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
+use crate::facts::iommu::DomainType;
 use crate::facts::log::{MaskOverflow, PoolFull};
 use crate::facts::{Adapter, Host};
+use crate::kernel::Effect;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
 use std::collections::BTreeMap;
@@ -114,10 +116,10 @@ fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Find
                 .and_say("), or use an adapter and driver with a 64-bit mask"),
             "translation costs a mapping per I/O; it protects memory at the same time",
         ),
-        (DmaPath::NoIommu | DmaPath::Identity, Some(never)) => (
+        (DmaPath::NoIommu | DmaPath::Identity, Some(_)) => (
             Severity::Critical,
             "bounce buffers are off: mapping a buffer beyond it fails",
-            remove_word(host, &never.text, "noforce"),
+            let_bounce(host),
             "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied",
         ),
         (dma_path, _) if dma_path.is_translated() && mask.value <= SHARED_BITS_MAX => (
@@ -167,7 +169,7 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
         false => (
             // Where all adapters are translated nobody pays for it yet.
             if users == 0 { Severity::Note } else { Severity::Warning },
-            remove_word(case.host, &at.text, "force"),
+            LineEdit::of(case.host).stop_asking(|effect| *effect == Effect::SwiotlbForce(true)).advice(),
             "none, unless it was set to work around a device that can't reach its buffers".to_owned(),
             "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load",
         ),
@@ -301,10 +303,12 @@ fn pool_slots(host: &Host) -> u64 {
 /// How the need for bounce buffers goes away, and else a larger pool; only the pool in a confidential guest, which can't do
 /// without bounce buffers.
 fn bounce_less(host: &Host, adapter: Option<&Adapter>, slots: u64) -> Advice {
+    if let Some(said) = translated_now(host, adapter) {
+        return said;
+    }
     match (host.log.memory_encryption.is_some(), adapter) {
         (true, _) => larger_pool(host, slots),
-        (false, Some(adapter)) => Advice::say("let the IOMMU translate for it: ")
-            .and(translate_adapter(host, adapter))
+        (false, Some(adapter)) => have_translated(host, Some(adapter))
             .and_say(", or use a driver with a wider mask")
             .or_else(larger_pool(host, slots)),
         (false, None) => Advice::say("first stop the need (a wider mask, or translation)")
@@ -327,6 +331,28 @@ fn larger_pool(host: &Host, slots: u64) -> Advice {
         .and(add_kernel_argument(host, &format!("swiotlb={wanted}")))
 }
 
+/// What is said of a fault of bounce buffers where the IOMMU translates for the adapter by now.
+fn translated_now(host: &Host, adapter: Option<&Adapter>) -> Option<Advice> {
+    let domain = domain_type(host, adapter?)?.value;
+    let is_translated = matches!(domain, DomainType::Dma | DomainType::DmaFq);
+    is_translated
+        .then(|| "nothing: the IOMMU translates for it now, so what is logged is from before that".into())
+}
+
+/// How the DMA of an adapter, or of an unnamed one, gets translated.
+fn have_translated(host: &Host, adapter: Option<&Adapter>) -> Advice {
+    let how = adapter.map_or_else(
+        || turn_iommu_on(host, DefaultDomain::Translated),
+        |adapter| translate_adapter(host, adapter),
+    );
+    Advice::say("let the IOMMU translate for it, not pass addresses through: ").and(how)
+}
+
+/// How a line that forbids bounce buffers is changed.
+fn let_bounce(host: &Host) -> Advice {
+    LineEdit::of(host).stop_asking(|effect| *effect == Effect::SwiotlbForce(false)).advice()
+}
+
 /// Mappings refused because nothing could bring them within the mask, by adapter.
 fn overflows(host: &Host) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&MaskOverflow>> = BTreeMap::new();
@@ -347,6 +373,7 @@ fn overflow(host: &Host, lines: &[&MaskOverflow]) -> Option<Finding> {
         format!("; it wanted {bytes}{address:#x}")
     });
     let cause = no_bounce_buffer(host, first);
+    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == first.address);
     Some(Finding {
         id: Id::SwiotlbSmall,
         severity: Severity::Critical,
@@ -357,7 +384,7 @@ fn overflow(host: &Host, lines: &[&MaskOverflow]) -> Option<Finding> {
             cause.why
         ),
         evidence: std::iter::once(first.at.clone()).chain(cause.evidence).collect(),
-        fix: cause.fix,
+        fix: translated_now(host, adapter).unwrap_or(cause.fix),
         risk: cause.risk.to_owned(),
         verify: "no new `overflow` line in `dmesg`".into(),
         gain: None,
@@ -380,8 +407,6 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
         "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied";
     const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
     let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == overflow.address);
-    let translate =
-        || adapter.map_or_else(|| turn_iommu_on(host, ""), |adapter| translate_adapter(host, adapter));
     if overflow.is_bounced {
         return NoBounce {
             why: "that is the bounce buffer itself: on this bus memory begins beyond what the device can reach, so no \
@@ -404,14 +429,15 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
             risk: "with `mem=` the memory beyond is not used at all",
         };
     }
-    // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`); it keeps the IOMMU off too.
-    let off =
-        host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value && asked.at.text == "iommu=off");
+    // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`) alone; it keeps the IOMMU off too.
+    let is_pool_asked = host.requests.swiotlb_active.is_some() || host.bounce.forced.is_some();
+    let off = host.requests.iommu_enabled.as_ref();
+    let off = off.filter(|asked| !asked.value && asked.at.text == "iommu=off" && !is_pool_asked);
     if let Some(off) = off {
         return NoBounce {
             why: "`iommu=off` keeps the kernel from translating and from setting bounce buffers up",
             evidence: Some(off.at.clone()),
-            fix: remove_word(host, &off.at.text, "off").and_say(
+            fix: LineEdit::of(host).stop_asking(|effect| *effect == Effect::Iommu(false)).advice().and_say(
                 "; where the IOMMU itself must stay off, `intel_iommu=off` or `amd_iommu=off` leaves the bounce buffers",
             ),
             risk: "the IOMMU is then used again: each I/O pays for a mapping unless `iommu=pt` stands beside it",
@@ -421,7 +447,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
         return NoBounce {
             why: "the command line keeps bounce buffers off",
             evidence: Some(never.clone()),
-            fix: Advice::say("let bounce buffers exist: ").and(remove_word(host, &never.text, "noforce")),
+            fix: Advice::say("let bounce buffers exist: ").and(let_bounce(host)),
             risk: POOL_RISK,
         };
     }
@@ -431,7 +457,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
             why: "no bounce buffer has that many bytes, so only translation brings it within reach; such requests are \
                   mostly for another device's memory, which firmware placed too high",
             evidence: None,
-            fix: Advice::say("let the IOMMU translate for it, not pass addresses through: ").and(translate()).and_say(
+            fix: have_translated(host, adapter).and_say(
                 "; or have firmware place the other device's memory lower (`MMIO High Base`, `Above 4G Decoding`)",
             ),
             risk: TRANSLATION_RISK,
@@ -441,8 +467,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
         return NoBounce {
             why: "the kernel found no memory for the bounce buffers",
             evidence: Some(failed.clone()),
-            fix: Advice::say("let the IOMMU translate for it: ")
-                .and(translate())
+            fix: have_translated(host, adapter)
                 .and_say("; or free memory below 4 GiB at boot (a smaller `crashkernel=`)"),
             risk: TRANSLATION_RISK,
         };
@@ -450,8 +475,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
     NoBounce {
         why: "nothing bounced or translated them, and what was read does not say why",
         evidence: None,
-        fix: Advice::say("let the IOMMU translate for it: ")
-            .and(translate())
+        fix: have_translated(host, adapter)
             .and_say("; the lines `software IO TLB` of the boot log say why there is no bounce buffer"),
         risk: TRANSLATION_RISK,
     }

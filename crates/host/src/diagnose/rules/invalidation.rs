@@ -1,9 +1,9 @@
 //! Strict and lazy invalidation, against what the adapter needs and what was asked for.
 
-use super::{Maker, Rule, add_kernel_argument, group_type_file, iommu_maker, remove_word};
+use super::{LineEdit, Rule, add_kernel_argument, group_type_file, is_untrusted, pass_through, takes_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
 use crate::facts::{Adapter, Host};
-use crate::kernel::{self, Architecture, Effect};
+use crate::kernel::{Architecture, Effect};
 use crate::{Citation, Cited};
 use escape::shell::Command;
 use toll::Gain;
@@ -94,7 +94,7 @@ fn virtual_iommu(host: &Host) -> Option<Finding> {
                 .into(),
             "; `iommu=pt` is asked for, and nothing read tells whether it is in force",
         ),
-        None => (add_kernel_argument(host, "iommu=pt"), ""),
+        None => (pass_through(LineEdit::of(host)).advice(), ""),
     };
     Some(Finding {
         id: Id::VirtualIommuStrict,
@@ -119,6 +119,8 @@ fn virtual_iommu(host: &Host) -> Option<Finding> {
 fn check_adapter(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
     let asked = host.requests.strict.as_ref();
     match (verdict.dma_path, asked) {
+        // The kernel runs devices of ports for strangers strict, whatever it is told.
+        (DmaPath::TranslatedStrict, _) if is_untrusted(host, adapter) => None,
         (DmaPath::TranslatedStrict, Some(asked)) if !asked.value => {
             Some(strict_against_request(host, adapter, verdict, asked))
         }
@@ -171,12 +173,12 @@ fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
         let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
             .and_text(&at.text)
             .and_say("); in the guest, ");
-        let fix = fix.and(add_kernel_argument(host, "iommu=pt"));
+        let fix = fix.and(pass_through(LineEdit::of(host)).advice());
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }
     let lasting = lasting_lazy_fix(host);
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
-    match group.filter(|_| host.tells_lazy_groups()) {
+    match group.filter(|group| host.tells_lazy_groups() && takes_type(host, *group)) {
         Some(group) => {
             let fix = Advice::run(Command::write("DMA-FQ", group_type_file(group)))
                 .and_say(" (as root, now, with the driver bound); for good, ")
@@ -192,30 +194,22 @@ fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
 /// The strict words of `intel_iommu=` and `amd_iommu=` are read after `iommu.strict=0` and win over it (`__setup`
 /// against `early_param`), so they must go.
 fn lasting_lazy_fix(host: &Host) -> Advice {
-    if let Some((argument, word)) = strict_option(host) {
-        return remove_word(host, argument, word);
+    let is_strict = |effect: &Effect| *effect == Effect::Strict(true);
+    let takes_option = takes_iommu_strict(host);
+    if LineEdit::asks(host, is_strict) {
+        let edit = LineEdit::of(host).stop_asking(is_strict);
+        // Without a word the build decides, and Arm's default is strict.
+        let is_named = host.options.iter().any(|judged| judged.token.is("iommu.strict"));
+        return if takes_option && is_named { edit.add("iommu.strict=0") } else { edit }.advice();
     }
     let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
     if asked_lazy {
         "look for what changed the group's type after boot (udev, tuned, a script)".into()
-    } else if takes_iommu_strict(host) {
+    } else if takes_option {
         add_kernel_argument(host, "iommu.strict=0")
     } else {
         "find what asks for it at boot: this kernel has no option for batches, they are its default".into()
     }
-}
-
-/// The argument that makes the kernel strict, with the word in it that does.
-fn strict_option(host: &Host) -> Option<(&str, &str)> {
-    let drivers = [("intel_iommu=strict", Maker::Amd), ("amd_iommu=fullflush", Maker::Intel)];
-    host.options.iter().find_map(|judged| {
-        let driver =
-            drivers.iter().find(|(part, foreign)| judged.part == *part && iommu_maker(host) != *foreign);
-        let by_core = matches!(&judged.verdict, kernel::verdict::Verdict::Understood { effects, .. }
-            if effects.contains(&Effect::Strict(true)));
-        let word = judged.part.split_once('=').map_or("", |(_, word)| word);
-        (driver.is_some() || by_core).then_some((judged.token.at.text.as_str(), word))
-    })
 }
 
 /// Arm reads `iommu.strict=` since 4.20, x86 in kernels whose groups tell strict from lazy (after 5.10, not in

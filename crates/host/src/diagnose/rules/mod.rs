@@ -1,10 +1,11 @@
 //! The rules: each derives findings from the facts about a host and the DMA paths of its adapters.
 
+mod boot_loader;
 mod bounce;
 mod errors;
 mod faults;
 mod invalidation;
-mod kernel_argument;
+mod line_edit;
 mod link;
 mod memory_type;
 mod numa;
@@ -20,9 +21,9 @@ use super::{Case, Explanation, Finding};
 use crate::Bdf;
 use crate::facts::iommu::DomainType;
 use crate::facts::{Adapter, Host};
-use crate::kernel::CpuVendor;
+use crate::kernel::{CpuVendor, Effect};
 use escape::shell::Command;
-use kernel_argument::{add_kernel_argument, remove_kernel_argument, remove_word};
+use line_edit::{LineEdit, add_kernel_argument, remove_kernel_argument};
 
 /// A rule: a function that returns findings, and the explanations of these findings.
 pub(super) struct Rule {
@@ -76,8 +77,19 @@ pub(super) fn iommu_maker(host: &Host) -> Maker {
     }
 }
 
-/// How an IOMMU that is not in use is turned on; `beside` holds arguments that are added with the IOMMU's own.
-fn turn_iommu_on(host: &Host, beside: &str) -> Advice {
+/// What default domains are to be once the IOMMU is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DefaultDomain {
+    /// What the line says today.
+    AsIs,
+    /// Addresses pass through for drivers of the kernel.
+    Identity,
+    /// Addresses are translated.
+    Translated,
+}
+
+/// How an IOMMU that is not in use is turned on.
+fn turn_iommu_on(host: &Host, domain: DefaultDomain) -> Advice {
     // A guest whose firmware lists an IOMMU has one.
     let hypervisor = host.platform.hypervisor.as_ref().filter(|_| host.log.iommu_tables.is_none());
     if let Some(hypervisor) = hypervisor {
@@ -88,47 +100,94 @@ fn turn_iommu_on(host: &Host, beside: &str) -> Advice {
         return prose.into();
     }
 
-    let argument = |option: &str| add_kernel_argument(host, format!("{option} {beside}").trim_end());
+    let is_off = |effect: &Effect| *effect == Effect::Iommu(false);
+    let argument = |option: &str| {
+        let on = LineEdit::of(host).stop_asking(is_off).add(option);
+        match domain {
+            DefaultDomain::AsIs => on,
+            DefaultDomain::Identity => pass_through(on),
+            DefaultDomain::Translated => on.stop_asking(|effect| *effect == Effect::Passthrough(true)),
+        }
+        .advice()
+    };
+    let in_firmware = |place: &str| {
+        let enable = format!("enable {place} in the firmware's setup");
+        match LineEdit::asks(host, is_off) {
+            true => argument("").and_say("; if none is in use then, ").and_say(enable),
+            false => Advice::say(enable),
+        }
+    };
+    const UNASKED: &str = ": the kernel then uses it without an option";
+    let is_asked =
+        LineEdit::asks(host, |effect| *effect == Effect::Iommu(true)) && !LineEdit::asks(host, is_off);
     match iommu_maker(host) {
+        Maker::Intel if is_asked => in_firmware("VT-d").and_say(": the command line asks for it already"),
         Maker::Intel => argument("intel_iommu=on"),
         // AMD-Vi needs no option, and `amd_iommu=on` is none. 5.13 brought one for machines whose IOMMU
         // the kernel distrusts.
-        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => Advice::say(
-            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option; where it \
-             does not, ",
-        )
-        .and(argument("amd_iommu=force_enable")),
-        Maker::Amd => {
-            "enable IOMMU (AMD-Vi) in the firmware's setup: the kernel then uses it without an option".into()
+        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => {
+            let advice = in_firmware("IOMMU (AMD-Vi)").and_say(UNASKED).and_say("; where it does not, ");
+            advice.and(argument("amd_iommu=force_enable"))
         }
-        Maker::Unknown => "enable the IOMMU (VT-d, AMD-Vi or SMMU) in the firmware's setup".into(),
+        Maker::Amd => in_firmware("IOMMU (AMD-Vi)").and_say(UNASKED),
+        Maker::Unknown => in_firmware("the IOMMU (VT-d, AMD-Vi or SMMU)"),
     }
+}
+
+/// With identity as the default domain.
+fn pass_through(edit: LineEdit<'_>) -> LineEdit<'_> {
+    edit.stop_asking(|effect| *effect == Effect::Passthrough(false)).add("iommu=pt")
 }
 
 /// How the DMA of an adapter gets translated. If the IOMMU passes addresses through, it is on already.
 fn translate_adapter(host: &Host, adapter: &Adapter) -> Advice {
-    let passes_through = domain_type(host, adapter)
-        .is_some_and(|domain| domain.value == DomainType::Identity)
-        || host.log.translation_active.is_some();
-    if passes_through { replace_identity_domain(host, adapter) } else { turn_iommu_on(host, "") }
+    match domain_type(host, adapter).map(|domain| domain.value) {
+        Some(DomainType::Identity) => replace_identity_domain(host, adapter),
+        _ if host.log.translation_active.is_some() => replace_identity_domain(host, adapter),
+        _ => turn_iommu_on(host, DefaultDomain::Translated),
+    }
 }
 
 /// How an adapter with an identity domain gets a translating domain.
 fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
-    let asked = host.requests.passthrough.as_ref().filter(|cited| cited.value);
-    let for_all = match asked {
-        Some(asked) => remove_word(host, &asked.at.text, "pt"),
-        None => add_kernel_argument(host, "iommu.passthrough=0"),
+    let for_all = match LineEdit::asks(host, |effect| *effect == Effect::Passthrough(true)) {
+        true => LineEdit::of(host).stop_asking(|effect| *effect == Effect::Passthrough(true)).advice(),
+        false => add_kernel_argument(host, "iommu.passthrough=0"),
     };
-    // `type` may be written since 5.11, and in RHEL 8.
-    let writable = host.kernel().is_some_and(|kernel| kernel.at_least(5, 11) || kernel.rhel() == Some(8));
-    match adapter.function.iommu_group.as_ref().filter(|_| writable) {
+    match adapter.function.iommu_group.as_ref().filter(|group| takes_type(host, group.value)) {
         Some(group) => for_all
             .and_say("; or, for its group alone, ")
             .and_run(Command::write("DMA", group_type_file(group.value)))
             .and_say(" with the driver unbound"),
         None => for_all,
     }
+}
+
+/// Whether the kernel lets the type of a group be changed: since 5.11 and in RHEL 8; of groups with several members it refuses it
+/// in 6.1, and no longer in 6.12 (drivers/iommu/iommu.c, `iommu_group_store_type`).
+fn takes_type(host: &Host, group: u32) -> bool {
+    let Some(kernel) = host.kernel() else { return false };
+    let is_alone = host
+        .iommus
+        .groups
+        .get(&group)
+        .is_some_and(|group| group.members.len() + group.other_members.len() == 1);
+    let writable = kernel.at_least(5, 11) || kernel.rhel() == Some(8);
+    writable && (is_alone || kernel.knows((6, 1), (6, 12)) == Some(true))
+}
+
+/// Whether an adapter, or another of its group, is on a port that can be reached from outside: the kernel then takes it for
+/// untrusted (drivers/pci/probe.c, `set_pcie_untrusted`), and gives the group no other domain than a strict one.
+fn is_untrusted(host: &Host, adapter: &Adapter) -> bool {
+    let is_removable =
+        |other: &Adapter| other.removable.as_ref().is_some_and(|cited| cited.value == "removable");
+    let group = adapter.function.iommu_group.as_ref().and_then(|group| host.iommus.groups.get(&group.value));
+    let of_address = |address: &Bdf| {
+        let at = host.adapters.binary_search_by_key(address, |other| other.function.address).ok()?;
+        host.adapters.get(at)
+    };
+    let members = group.iter().flat_map(|group| &group.members).filter_map(of_address);
+    is_removable(adapter) || members.into_iter().any(is_removable)
 }
 
 /// The sysfs file that shows and sets the domain type of an IOMMU group.

@@ -1,8 +1,9 @@
 //! Traffic between adapters, and adapters that could translate by themselves.
 
-use super::Rule;
+use super::{LineEdit, Rule};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::{Adapter, Host};
+use crate::kernel::Effect;
 use crate::pci::Kind;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
@@ -157,7 +158,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
     let mut evidence = vec![Citation::of_file(file, "ATS capability present, not enabled")];
     evidence.extend(forbidden.map(|cited| cited.at.clone()));
     let fix = match forbidden {
-        Some(cited) => super::remove_word(host, &cited.at.text, "noats"),
+        Some(_) => LineEdit::of(host).stop_asking(|effect| *effect == Effect::NoAts).advice(),
         None => {
             "look for ATS in firmware setup; the kernel enables it where firmware's tables (DMAR ATSR, IVRS, \
                  IORT) say that the root port passes it on"

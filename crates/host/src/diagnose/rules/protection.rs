@@ -1,11 +1,12 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{Maker, Rule, counted, iommu_maker, remove_word, translate_adapter, turn_iommu_on};
+use super::{DefaultDomain, LineEdit, Maker, Rule, counted, iommu_maker, translate_adapter, turn_iommu_on};
 use crate::Citation;
 use crate::diagnose::decide::domain_type;
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
+use crate::kernel::Effect;
 use crate::pci::Kind;
 use escape::shell::Command;
 use std::collections::BTreeSet;
@@ -172,7 +173,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
             true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
                 .and_run(give_to_vfio(adapter)),
             false => Advice::say("turn the IOMMU on (")
-                .and(turn_iommu_on(host, ""))
+                .and(turn_iommu_on(host, DefaultDomain::AsIs))
                 .and_say("), then ")
                 .and_run(give_to_vfio(adapter)),
         },
@@ -218,12 +219,10 @@ fn snp_refused(host: &Host) -> Option<Finding> {
     let at = host.log.snp_refused.as_ref()?;
     let asked = host.requests.passthrough.as_ref().filter(|asked| asked.value);
     let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
-    let fix = match (asked, off) {
-        (Some(asked), _) => remove_word(host, &asked.at.text, "pt"),
-        (None, Some(off)) => remove_word(host, &off.at.text, "off"),
-        (None, None) => {
-            "turn the IOMMU on in the firmware's setup, and have it translate (no `iommu=pt`)".into()
-        }
+    let prevents = |effect: &Effect| matches!(effect, Effect::Passthrough(true) | Effect::Iommu(false));
+    let fix = match LineEdit::asks(host, prevents) {
+        true => LineEdit::of(host).stop_asking(prevents).advice(),
+        false => "turn the IOMMU on in the firmware's setup, and have it translate (no `iommu=pt`)".into(),
     };
     let options = [asked, off].into_iter().flatten().map(|asked| asked.at.clone());
     Some(Finding {
@@ -363,8 +362,9 @@ fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
     if let Some(off) = off {
         let what = "the kernel command line keeps the IOMMU off".to_owned();
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
-        let mut fix = remove_word(host, &off.at.text, "off");
-        if iommu_maker(host) == Maker::Intel {
+        let mut fix = LineEdit::of(host).stop_asking(|effect| *effect == Effect::Iommu(false)).advice();
+        if iommu_maker(host) == Maker::Intel && !LineEdit::asks(host, |effect| *effect == Effect::Iommu(true))
+        {
             fix = fix.and_say("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
         }
         return Some((Severity::Note, what, evidence, fix));
@@ -375,7 +375,7 @@ fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
             let what =
                 "the command line turns the IOMMU on, and none works: firmware does not offer one".to_owned();
             let fix = match &host.platform.hypervisor {
-                Some(_) => turn_iommu_on(host, ""),
+                Some(_) => turn_iommu_on(host, DefaultDomain::AsIs),
                 None => "enable VT-d (Intel), IOMMU or AMD-Vi (AMD) in the firmware's setup".into(),
             };
             Some((Severity::Warning, what, vec![asked.at.clone()], fix))
@@ -384,7 +384,7 @@ fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
             let what = "the machine has an IOMMU that this kernel does not use: adapters reach all \
                         memory, and none can be given safely to a guest or to user space"
                 .to_owned();
-            let fix = turn_iommu_on(host, "iommu=pt");
+            let fix = turn_iommu_on(host, DefaultDomain::Identity);
             Some((Severity::Note, what, vec![tables.clone()], fix))
         }
         (None, None) => None,

@@ -1,17 +1,13 @@
-//! How a kernel argument is added or removed for good, with the tools of the host's distribution.
+//! The tool by which a host's kernel command line is changed for good.
 
 use crate::diagnose::Advice;
-use crate::diagnose::advice::{is_inert_argument, shown_argument};
 use crate::facts::Host;
 use crate::kernel::Family;
 use escape::shell::Command;
 
-const BY_HAND: &str = " by hand, in the boot loader's configuration, and reboot: it has characters that a shell or a boot \
-                       loader interprets";
-
 /// The tool that changes the kernel command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
+pub(super) enum Tool {
     /// Red Hat Enterprise Linux, Fedora and their relatives.
     Grubby,
     /// Debian, Ubuntu and their relatives.
@@ -26,7 +22,7 @@ enum Tool {
 
 impl Tool {
     /// The tool of the host: by its distribution or, if that is not known, by its kernel.
-    fn of(host: &Host) -> Self {
+    pub(super) fn of(host: &Host) -> Self {
         // The EFI stub is given the initial file system's path with backslashes.
         let line = host.command_line.as_ref().map_or("", |line| line.value.as_str());
         if line.split_whitespace().any(|word| word.starts_with("initrd=\\")) {
@@ -68,7 +64,7 @@ impl Tool {
     }
 
     /// Where and by which command the change is made, for the end of a sentence; `grubby` has the change.
-    fn how(self, grubby: Command) -> Advice {
+    pub(super) fn how(self, grubby: Command) -> Advice {
         const FILE: &str = "GRUB_CMDLINE_LINUX in /etc/default/grub";
         match self {
             Self::Grubby => Advice::say(" (").and_run(grubby).and_say(") and reboot"),
@@ -83,48 +79,15 @@ impl Tool {
                 Advice::say(" (").and_complete_by(Command::new("yast").arg("bootloader")).and_say(") and reboot")
             }
             Self::Unknown => {
-                Advice::say(" (").and_run(grubby).and_say(format!(", or {FILE} and update-grub) and reboot"))
+                // Not every host has it: the change in words comes first.
+                Advice::say(" (").and_complete_by(grubby).and_say(format!(", or {FILE} and update-grub) and reboot"))
             }
         }
     }
 }
 
-/// How `argument`, which is iotoll's own, is added for good.
-pub(super) fn add_kernel_argument(host: &Host, argument: &str) -> Advice {
-    Advice::say(format!("add `{argument}` to the kernel command line"))
-        .and(Tool::of(host).how(grubby().option("--args=", argument)))
-}
-
-/// How `argument` of the host's command line is removed for good.
-pub(super) fn remove_kernel_argument(host: &Host, argument: &str) -> Advice {
-    let remove = Advice::say(format!("remove {} from the kernel command line", shown_argument(argument)));
-    if !is_inert_argument(argument) {
-        return remove.and_say(BY_HAND);
-    }
-    remove.and(Tool::of(host).how(grubby().option("--remove-args=", argument)))
-}
-
-/// How one word of an argument's list is removed for good: `strict` of `intel_iommu=on,strict`.
-pub(super) fn remove_word(host: &Host, argument: &str, word: &str) -> Advice {
-    let Some((name, value)) = argument.split_once('=') else { return remove_kernel_argument(host, argument) };
-    let kept: Vec<&str> = value.split(',').filter(|other| *other != word).collect();
-    if kept.is_empty() || kept.len() == value.split(',').count() {
-        return remove_kernel_argument(host, argument);
-    }
-    let remove = Advice::say(format!(
-        "remove {} from {} on the kernel command line",
-        shown_argument(word),
-        shown_argument(argument)
-    ));
-    if !is_inert_argument(argument) {
-        return remove.and_say(BY_HAND);
-    }
-    let kept = format!("{name}={}", kept.join(","));
-    remove.and(Tool::of(host).how(grubby().option("--remove-args=", argument).option("--args=", kept)))
-}
-
 /// The command that changes all boot entries; the change is to be added.
-fn grubby() -> Command {
+pub(super) fn grubby() -> Command {
     Command::new("grubby").arg("--update-kernel=ALL")
 }
 
