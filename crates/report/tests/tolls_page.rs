@@ -19,7 +19,7 @@ const HEAD: &str = "\
 Instructions per I/O of each workload on each preset: those of the stages of DMA mapping, by the mean, of those of the whole I/O, by the
 boots' medians. ± is half of the 95 % interval over boots. In brackets, where there are any, events per I/O: hypercalls (h), IOTLB
 invalidations (i), entries written to translation tables (e), and on x86 repetitions of string instructions (r), each of which clears or
-copies 1 to 8 bytes and counts as no instruction of its own; ~ marks a mean where the median is 0.
+copies 1 to 8 bytes and counts as no instruction of its own; they are means too, with ± where it is one percent or more.
 
 What a DMA path costs are its stages of DMA mapping, its events and its repetitions. The rest of a network I/O differs from boot to boot: two
 presets differ in the whole for certain only where `iotoll lab show` says so without a `?`.
@@ -91,16 +91,18 @@ fn control(sheets: &[TollSheet]) -> String {
     text
 }
 
+/// `i1`, `e8.91±0.36`; `None` where nothing was counted.
 fn times(toll: &Toll, event: Event, mark: char) -> Option<String> {
-    let all = toll.events.get(&event)?.all;
-    let (median, mean) = (toll.per_io(all.median), toll.mean_per_io(all.total));
-    match (median, mean) {
-        (_, 0.0) => None,
-        (0.0, mean) => Some(format!("{mark}~{mean:.2}")),
-        (median, _) if median >= 1000.0 => Some(format!("{mark}{}", grouped(median.round() as u64))),
-        (median, _) if median.fract() == 0.0 => Some(format!("{mark}{median}")),
-        (median, _) => Some(format!("{mark}{median:.2}")),
-    }
+    let events = Estimate::of(&toll.events_by_boot(event)).filter(|events| events.mean > 0.0)?;
+    let half = events.half_width().unwrap_or_default();
+    let number = |value: f64| match value {
+        value if value >= 100.0 => grouped(value.round() as u64),
+        value if value < 0.1 => format!("{value:.3}"),
+        value if (value - value.round()).abs() < 0.005 => format!("{}", value.round()),
+        value => format!("{value:.2}"),
+    };
+    let margin = if half >= 0.01 * events.mean { format!("±{}", number(half)) } else { String::new() };
+    Some(format!("{mark}{}{margin}", number(events.mean)))
 }
 
 /// Pairs of sheets whose difference the page lists by function.

@@ -8,6 +8,7 @@ use crate::page::ink::Ink;
 use crate::page::quantity;
 use crate::page::table::{Row, Table};
 use escape::terminal::plain;
+use std::collections::BTreeSet;
 use toll::{Change, Changed, Count, EmulatedMachine, Event, PriceList, Side, TollSheet, toll_over};
 
 /// Functions that are listed; the others are summed up in one line.
@@ -37,8 +38,16 @@ pub fn toll_difference(a: &TollSheet, b: &TollSheet, changes: &[Change], prices:
         }
     }
     add_unshared(&mut page, &workloads);
+    if [a, b].iter().any(|sheet| sheet.tolls.iter().any(|toll| toll.boots.len() > 1)) {
+        page.remark(
+            "instructions: the mean of the boots' medians; stages and functions: of the median window of all boots, so \
+             that they need not add up to it"
+                .to_owned(),
+        );
+    }
     if let Some(list) = list.filter(|_| workloads.iter().any(|workload| workload.only_in().is_none())) {
-        let events: Vec<Event> = list.event_ns.keys().copied().collect();
+        let counted = a.tolls.iter().chain(&b.tolls).flat_map(|toll| toll.events.keys().copied());
+        let events: Vec<Event> = counted.collect::<BTreeSet<_>>().into_iter().collect();
         page.remark(price_words("of B less A", list, &events));
     }
     page

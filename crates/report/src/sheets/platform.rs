@@ -103,22 +103,26 @@ impl<'s> SheetLine<'s> {
     }
 }
 
-/// A difference in CPU time, in words: that of the DMA stages and of the events, except events of which the sign is uncertain. Behind it
-/// half of the interval, as if all parts erred to one side, if that is one percent or more; and a ? where the sign is uncertain.
+/// A difference in CPU time, in words: that of the DMA stages and of all events that have a price. Behind it half of the interval, as if
+/// all parts erred to one side, if that is one percent or more; and a ? where the interval contains zero.
 pub(crate) fn priced(over: &Difference, prices: &PriceList) -> String {
     let half = |more: &Estimate| more.half_width().unwrap_or_default();
-    let events = || over.events.iter().filter(|(_, more)| !more.mean.may_be_chance());
-    let of_events =
-        |part: &dyn Fn(&Estimate) -> f64| events().map(|(event, more)| (*event, part(&more.mean))).collect();
+    let of_events = |part: &dyn Fn(&Estimate) -> f64| {
+        over.events.iter().map(|(event, more)| (*event, part(&more.mean))).collect()
+    };
     let ns = prices.price(over.dma.mean, &of_events(&|more| more.mean)).ns;
     let half_ns = prices.price(half(&over.dma), &of_events(&half)).ns;
-    let sign = if ns < 0.0 { "-" } else { "+" };
+    let sign = match ns {
+        0.0 => "",
+        ns if ns < 0.0 => "-",
+        _ => "+",
+    };
     let margin = if half_ns >= 0.01 * ns.abs() && half_ns > 0.0 {
         format!(" ±{}", quantity::time(half_ns))
     } else {
         String::new()
     };
-    let doubt = if over.dma.may_be_chance() || (half_ns > 0.0 && half_ns >= ns.abs()) { " ?" } else { "" };
+    let doubt = if half_ns > 0.0 && half_ns >= ns.abs() { " ?" } else { "" };
     format!("{sign}{}{margin}{doubt}", quantity::time(ns.abs()))
 }
 
