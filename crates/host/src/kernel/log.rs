@@ -18,7 +18,7 @@ pub struct Record<'t> {
 
 /// The records of the last boot that a text holds.
 ///
-/// Understood are the outputs of `dmesg` with its options (`-T`, `-r`, `-x`, `--time-format iso`),
+/// Understood are the outputs of `dmesg` with its options (`-T`, `-H`, `-r`, `-x`, `--time-format iso`),
 /// `journalctl -k` in its short forms, syslog files, raw records of /dev/kmsg, and bare messages.
 #[derive(Debug, Clone)]
 pub struct Log<'t> {
@@ -271,7 +271,20 @@ fn without_level(words: &str) -> &str {
     }
 }
 
-/// Drops `[   12.345678] ` (with the seconds) or `[Sat Nov 21 01:22:03 2026] `; leaves other brackets.
+/// Whether it is a time of `dmesg -H`: `Nov21 01:22` once a minute, else `+0.000012` since the message before.
+fn is_human_time(inner: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let since = inner.strip_prefix('+').and_then(|since| since.split_once('.'));
+    let minute = inner.split_once(' ').and_then(|(day, time)| Some((day, time.split_once(':')?)));
+    since.is_some_and(|(seconds, fraction)| is_digits(seconds) && is_digits(fraction))
+        || minute.is_some_and(|(day, (hour, minute))| {
+            let (month, day) = day.split_at_checked(3).unwrap_or_default();
+            month.bytes().all(|byte| byte.is_ascii_alphabetic())
+                && [day, hour, minute].into_iter().all(is_digits)
+        })
+}
+
+/// Drops `[   12.345678] ` (with the seconds), `[Sat Nov 21 01:22:03 2026] ` or a time of `dmesg -H`; leaves other brackets.
 fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
     let (inner, rest) = words.strip_prefix('[')?.split_once(']')?;
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
@@ -290,7 +303,7 @@ fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
             13 | 16 => byte == b':',
             _ => byte.is_ascii_digit(),
         });
-    if !(is_date || is_iso) {
+    if !(is_date || is_iso || is_human_time(inner)) {
         return None;
     }
     // A console's time may stand before the kernel's own.

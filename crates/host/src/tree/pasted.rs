@@ -10,6 +10,7 @@
 //! hosts are refused, because facts of one would be taken for facts of another.
 
 mod hosts;
+mod json_log;
 mod line;
 mod prompt;
 
@@ -169,6 +170,9 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
 
 /// Cuts a text into the files of a host that its lines belong in.
 fn cut(text: &str) -> Cut {
+    if let Some(cut) = json_log::read(text) {
+        return cut;
+    }
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {

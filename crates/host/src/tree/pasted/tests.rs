@@ -227,3 +227,42 @@ fn texts_of_windows_and_of_painted_terminals_are_read() {
     let painted = "look\n\u{1b}[32m[    0.100000] \u{1b}[0m\u{1b}[33mDMAR\u{1b}[0m: IOMMU enabled\n";
     assert_eq!(one(painted, LOG).body, "[    0.100000] DMAR: IOMMU enabled\n");
 }
+
+#[test]
+fn logs_in_json_are_logs() {
+    let journal = concat!(
+        r#"{"_TRANSPORT":"kernel","_HOSTNAME":"web1","MESSAGE":"Linux version 6.1.0","_SOURCE_MONOTONIC_TIMESTAMP":"0"}"#,
+        "\n",
+        r#"{"_TRANSPORT":"journal","MESSAGE":"Journal started","_SOURCE_MONOTONIC_TIMESTAMP":"500000"}"#,
+        "\n",
+        r#"{"_TRANSPORT":"kernel","_HOSTNAME":"web1","MESSAGE":"DMAR: IOMMU enabled","_SOURCE_MONOTONIC_TIMESTAMP":"1500012"}"#,
+        "\n",
+        r#"{"_TRANSPORT":"kernel","MESSAGE":[65,66],"_SOURCE_MONOTONIC_TIMESTAMP":"2"}"#,
+        "\n{\"_TRANSPORT\":\"ker"
+    );
+    let log = one(journal, LOG);
+    assert_eq!(
+        log.body,
+        "[    0.000000] web1 kernel: Linux version 6.1.0\n[    1.500012] web1 kernel: DMAR: IOMMU enabled\n"
+    );
+    assert_eq!(log.numbers, [1, 3]);
+    let dmesg = "{\n   \"dmesg\": [\n      {\n         \"pri\": 5,\n         \"time\":     0.000000,\n         \"msg\": \"Linux version 6.1.0\"\n      },{\n         \"pri\": 6,\n         \"time\":    12.345678,\n         \"msg\": \"DMAR: IOMMU enabled\"\n      }\n   ]\n}\n";
+    let log = one(dmesg, LOG);
+    assert_eq!(log.body, "[    0.000000] Linux version 6.1.0\n[   12.345678] DMAR: IOMMU enabled\n");
+    assert_eq!(log.numbers, [6, 10]);
+    // Another program's JSON is no log.
+    assert!(parts("{\"name\": \"x\"}\n").is_empty());
+}
+
+#[test]
+fn times_for_people_are_times() {
+    let log = "[Nov25 10:00] Linux version 6.1.0 (x@y)\n[  +0.000012] DMAR: IOMMU enabled\n";
+    assert_eq!(parts(log), [(LOG, log.to_owned())]);
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_read_without_a_panic(text in "\\{[\\[\\]{}\":,a-zA-Z0-9_ \n]{0,80}") {
+        let _ = cut(&text);
+    }
+}
