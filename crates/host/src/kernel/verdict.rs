@@ -134,7 +134,11 @@ fn verdict_on_all(token: &Token, verdict: Verdict) -> TokenVerdict {
 fn check_option(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>) -> Vec<TokenVerdict> {
     let doubt = match presence(&option.kernels, machine.version) {
         Presence::Absent(reason) => {
-            let verdict = not_in_this_kernel(&option.name, reason, option.older_form.as_deref());
+            // What did the same before asks for it: to `=0` it is the opposite.
+            let is_negated = matches!(option.value, Grammar::Boolean { .. })
+                && token.value.as_deref().and_then(parse_bool) == Some(false);
+            let older_form = option.older_form.as_deref().filter(|_| !is_negated);
+            let verdict = not_in_this_kernel(&option.name, reason, older_form);
             return vec![verdict_on_all(token, verdict)];
         }
         Presence::Present => None,
@@ -491,11 +495,11 @@ fn is_overridden(loser: &TokenVerdict, winner: &TokenVerdict, winner_is_later: b
 
 /// Whether no later option can undo this effect.
 ///
-/// x86's `iommu=off` sets `no_iommu`, which no option clears. The strict words of `intel_iommu=` and `amd_iommu=`
+/// x86's `iommu=off` sets `no_iommu`, and `amd_iommu=off` sets `amd_iommu_disabled`, which no option clears. The strict words of `intel_iommu=` and `amd_iommu=`
 /// are read after every early option, `iommu.strict=` among them.
 fn cannot_be_undone(judged: &TokenVerdict, effect: &Effect) -> bool {
     match effect {
-        Effect::Iommu(false) => judged.token.is("iommu"),
+        Effect::Iommu(false) => judged.token.is("iommu") || judged.token.is("amd_iommu"),
         Effect::Strict(true) => judged.token.is("intel_iommu") || judged.token.is("amd_iommu"),
         _ => false,
     }
@@ -737,12 +741,13 @@ mod tests {
 
     #[test]
     fn versions() {
+        check("5.10.0-30-amd64", None, "iommu.strict=0", &["iommu.strict=0 -> NotInThisKernel, try -"]);
         check(
             "5.10.0-30-amd64",
             None,
-            "iommu.strict=0",
+            "iommu.strict=1",
             &[
-                "iommu.strict=0 -> NotInThisKernel, try intel_iommu=strict or amd_iommu=fullflush; lazy is the default",
+                "iommu.strict=1 -> NotInThisKernel, try intel_iommu=strict or amd_iommu=fullflush; lazy is the default",
             ],
         );
         check("5.10.0-30-arm64", None, "iommu.strict=0", &["iommu.strict=0 -> [Strict(false)]"]);

@@ -86,6 +86,8 @@ enum Does {
     StrictForGood,
     /// The IOMMU is on or off: the last such word counts.
     Iommu(bool),
+    /// The IOMMU is off: no other word undoes it.
+    DriverOff,
     /// No IOMMU of any kind, which no other word undoes, and no pool.
     NoIommu,
     /// A pool, whatever else.
@@ -138,8 +140,8 @@ const ROWS: &[Row] = &[
     Row { option: "intel_iommu", word: "off", makers: INTEL, since: ALWAYS, does: Does::Iommu(false) },
     Row { option: "intel_iommu", word: "strict", makers: INTEL, since: ALWAYS, does: Does::StrictForGood },
     // drivers/iommu/amd/init.c, parse_amd_iommu_options.
-    Row { option: "amd_iommu", word: "off", makers: AMD, since: ALWAYS, does: Does::Iommu(false) },
-    Row { option: "amd_iommu", word: "force_enable", makers: AMD, since: ((5, 10), (6, 1)), does: Does::Iommu(true) },
+    // `amd_iommu_disabled` is never reset, and `force_enable` is only asked for one chipset.
+    Row { option: "amd_iommu", word: "off", makers: AMD, since: ALWAYS, does: Does::DriverOff },
     Row { option: "amd_iommu", word: "fullflush", makers: AMD, since: ALWAYS, does: Does::StrictForGood },
     // kernel/dma/swiotlb.c, setup_io_tlb_npages.
     Row { option: "swiotlb", word: "force", makers: ALL, since: ALWAYS, does: Does::BounceAll },
@@ -194,6 +196,7 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
         },
         ..Settings::default()
     };
+    let mut driver_off = false;
     let (mut no_iommu, mut for_good) = (false, machine.is_virtual_iommu);
     for (name, words) in options(line) {
         for word in &words {
@@ -215,6 +218,7 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
                     Does::Strict(on) => now.strict = Some(on),
                     Does::StrictForGood => for_good = true,
                     Does::Iommu(on) => now.iommu = Some(on),
+                    Does::DriverOff => driver_off = true,
                     Does::NoIommu => no_iommu = true,
                     Does::Pool => now.has_pool = true,
                     Does::BounceAll => {
@@ -233,6 +237,9 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
             }
         }
         now.no_direct_window |= name == "disable_ddw";
+    }
+    if driver_off {
+        now.iommu = Some(false);
     }
     if no_iommu {
         now.iommu = Some(false);

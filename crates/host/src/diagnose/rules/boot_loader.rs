@@ -2,7 +2,7 @@
 
 use crate::diagnose::Advice;
 use crate::facts::Host;
-use crate::kernel::Family;
+use crate::kernel::{Architecture, Family};
 use escape::shell::Command;
 
 /// The tool that changes the kernel command line.
@@ -16,6 +16,18 @@ pub(super) enum Tool {
     Yast,
     /// A boot loader that starts the kernel as an EFI program and reads no file of GRUB's.
     Stub,
+    /// Systems whose boot entries belong to rpm-ostree.
+    Ostree,
+    /// NixOS, which makes its boot entries out of its configuration.
+    Nix,
+    /// IBM Z with Debian's or Ubuntu's tools.
+    Zipl,
+    /// Systems with GRUB and without Debian's wrapper.
+    GrubMkconfig,
+    /// Systems of the SUSE family whose root is changed by snapshots.
+    Transactional,
+    /// Another boot loader than GRUB, such as that of a Raspberry Pi.
+    Other,
     /// Not known: the first two are named.
     Unknown,
 }
@@ -28,10 +40,25 @@ impl Tool {
         if line.split_whitespace().any(|word| word.starts_with("initrd=\\")) {
             return Self::Stub;
         }
+        let has = |start: &str| line.split_whitespace().any(|word| word.starts_with(start));
+        if has("ostree=") {
+            return Self::Ostree;
+        }
+        if line.contains("/nix/store/") {
+            return Self::Nix;
+        }
         let name = host.platform.distribution.as_ref();
         let is_debian = name.is_some_and(|name| name.at.file.ends_with("debian_version"));
-        name.map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
-            .or_else(|| host.kernel().map_or(Self::Unknown, |kernel| Self::by_kernel(&kernel.family)))
+        let tool = name
+            .map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
+            .or_else(|| host.kernel().map_or(Self::Unknown, |kernel| Self::by_kernel(&kernel.family)));
+        let is_z = host.platform.architecture == Some(Architecture::S390x);
+        match tool {
+            Self::UpdateGrub if is_z => Self::Zipl,
+            // GRUB puts this first; a line without it, but with a root, is another boot loader's.
+            Self::UpdateGrub if has("root=") && !has("BOOT_IMAGE=") => Self::Other,
+            tool => tool,
+        }
     }
 
     /// This tool or, if it is [`Tool::Unknown`], the result of `other`.
@@ -48,7 +75,9 @@ impl Tool {
         match () {
             () if is_debian || is_any(&DEBIAN) => Self::UpdateGrub,
             () if is_any(&RED_HAT) => Self::Grubby,
+            () if name.contains("MicroOS") => Self::Transactional,
             () if is_any(&["SUSE", "openSUSE"]) => Self::Yast,
+            () if is_any(&["Arch Linux", "Manjaro", "Gentoo"]) => Self::GrubMkconfig,
             () => Self::Unknown,
         }
     }
@@ -73,6 +102,18 @@ impl Tool {
                 .and_say(") and reboot"),
             Self::Stub => {
                 " (in /etc/kernel/cmdline or the entry of systemd-boot; on Proxmox then `proxmox-boot-tool refresh`) and reboot"
+                    .into()
+            }
+            Self::Ostree => " (`rpm-ostree kargs`, with `--delete=` and `--append=`; on OpenShift by a MachineConfig) and reboot".into(),
+            Self::Nix => " (`boot.kernelParams` of the system's configuration, then `nixos-rebuild boot`) and reboot".into(),
+            Self::Zipl => " (`parameters` in /etc/zipl.conf, then `zipl`) and reboot".into(),
+            Self::GrubMkconfig => format!(
+                " ({FILE}, then `grub-mkconfig -o /boot/grub/grub.cfg`; with systemd-boot in the boot entry's `options`) and reboot"
+            )
+            .into(),
+            Self::Transactional => format!(" ({FILE}, then `transactional-update grub.cfg`) and reboot").into(),
+            Self::Other => {
+                " (in the configuration of its boot loader, which is not GRUB; on a Raspberry Pi /boot/firmware/cmdline.txt) and reboot"
                     .into()
             }
             Self::Yast => {
@@ -105,7 +146,9 @@ mod tests {
         check("CentOS release 6.10 (Final)", Tool::Grubby);
         check("SUSE Linux Enterprise Server 15 SP5", Tool::Yast);
         check("openSUSE Leap 15.6", Tool::Yast);
-        check("Arch Linux", Tool::Unknown);
+        check("Arch Linux", Tool::GrubMkconfig);
+        check("openSUSE MicroOS", Tool::Transactional);
+        check("Void", Tool::Unknown);
         assert_eq!(Tool::by_distribution("trixie/sid", true), Tool::UpdateGrub);
     }
 

@@ -1,6 +1,9 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
-use super::{DefaultDomain, LineEdit, Rule, add_kernel_argument, counted, translate_adapter, turn_iommu_on};
+use super::{
+    DefaultDomain, LineEdit, Rule, add_kernel_argument, counted, is_untrusted, translate_adapter,
+    turn_iommu_on,
+};
 use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
@@ -156,7 +159,7 @@ fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Find
 fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
     let at = case.host.bounce.forced.as_ref()?;
     let users = case.working().filter(|(_, verdict)| verdict.dma_path == DmaPath::Bounce).count();
-    let by_encryption = case.host.log.memory_encryption.as_ref() == Some(at);
+    let by_encryption = case.host.log.memory_encryption.is_some();
     let (severity, fix, risk, verify) = match by_encryption {
         true => (
             Severity::Note,
@@ -306,7 +309,9 @@ fn bounce_less(host: &Host, adapter: Option<&Adapter>, slots: u64) -> Advice {
     if let Some(said) = translated_now(host, adapter) {
         return said;
     }
-    match (host.log.memory_encryption.is_some(), adapter) {
+    let must_bounce =
+        host.log.memory_encryption.is_some() || adapter.is_some_and(|adapter| is_untrusted(host, adapter));
+    match (must_bounce, adapter) {
         (true, _) => larger_pool(host, slots),
         (false, Some(adapter)) => have_translated(host, Some(adapter))
             .and_say(", or use a driver with a wider mask")
@@ -320,7 +325,7 @@ fn bounce_less(host: &Host, adapter: Option<&Adapter>, slots: u64) -> Advice {
 fn larger_pool(host: &Host, slots: u64) -> Advice {
     let wanted = slots.saturating_mul(2).next_power_of_two();
     let mebibytes = wanted.saturating_mul(SLOT_BYTES) >> 20;
-    let is_low = host.log.memory_encryption.is_none();
+    let is_low = host.platform.architecture.as_ref().is_none_or(|architecture| architecture.is_x86());
     if is_low && mebibytes > LOW_POOL_MEBIBYTES_MAX {
         let prose = format!(
             "no larger pool: twice as many slots take {mebibytes} MiB, and they must lie below 4 GiB"
@@ -334,7 +339,10 @@ fn larger_pool(host: &Host, slots: u64) -> Advice {
 /// What is said of a fault of bounce buffers where the IOMMU translates for the adapter by now.
 fn translated_now(host: &Host, adapter: Option<&Adapter>) -> Option<Advice> {
     let domain = domain_type(host, adapter?)?.value;
-    let is_translated = matches!(domain, DomainType::Dma | DomainType::DmaFq);
+    // What a device on a port for strangers writes is copied although it is translated (drivers/iommu/dma-iommu.c,
+    // `dev_use_swiotlb`).
+    let is_translated =
+        matches!(domain, DomainType::Dma | DomainType::DmaFq) && !is_untrusted(host, adapter?);
     is_translated
         .then(|| "nothing: the IOMMU translates for it now, so what is logged is from before that".into())
 }

@@ -2,6 +2,7 @@
 
 use super::{LineEdit, Rule, add_kernel_argument, group_type_file, is_untrusted, pass_through, takes_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
+use crate::facts::iommu::Kind;
 use crate::facts::{Adapter, Host};
 use crate::kernel::{Architecture, Effect};
 use crate::{Citation, Cited};
@@ -176,6 +177,9 @@ fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
         let fix = fix.and(pass_through(LineEdit::of(host)).advice());
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }
+    if let Some(fix) = without_batches(host) {
+        return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
+    }
     let lasting = lasting_lazy_fix(host);
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     match group.filter(|group| host.tells_lazy_groups() && takes_type(host, *group)) {
@@ -187,6 +191,17 @@ fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
         }
         None => (lasting, "`iotoll inspect` shows translated-lazy after the reboot".into()),
     }
+}
+
+/// What helps where the IOMMU's driver has no batches: that of virtio-iommu has them in 6.8 and not in 6.1 (`viommu_ops`,
+/// `flush_iotlb_all`; a type of `DMA-FQ` before makes the kernel call what is not there).
+fn without_batches(host: &Host) -> Option<Advice> {
+    let is_virtio = host.iommus.instances.iter().any(|instance| instance.kind == Kind::VirtioIommu);
+    let has_batches = host.kernel().and_then(|kernel| kernel.knows((6, 1), (6, 8)));
+    (is_virtio && has_batches != Some(true)).then(|| {
+        Advice::say("this kernel's driver of virtio-iommu batches nothing, whatever it is told: use Linux 6.8 or later in the guest; or ")
+            .and(pass_through(LineEdit::of(host)).advice())
+    })
 }
 
 /// How lazy invalidation is set for every boot.
@@ -202,9 +217,10 @@ fn lasting_lazy_fix(host: &Host) -> Advice {
         let is_named = host.options.iter().any(|judged| judged.token.is("iommu.strict"));
         return if takes_option && is_named { edit.add("iommu.strict=0") } else { edit }.advice();
     }
-    let asked_lazy = host.requests.strict.as_ref().is_some_and(|cited| !cited.value);
-    if asked_lazy {
-        "look for what changed the group's type after boot (udev, tuned, a script)".into()
+    let is_lazy = |said: &Option<Cited<bool>>| said.as_ref().is_some_and(|cited| !cited.value);
+    if is_lazy(&host.requests.strict) || is_lazy(&host.log.strict) {
+        "the boot was lazy: look for what made the group strict since (udev, tuned, a script, a quirk of the chipset in the boot log)"
+            .into()
     } else if takes_option {
         add_kernel_argument(host, "iommu.strict=0")
     } else {
@@ -282,7 +298,9 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
 fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     let address = adapter.function.address;
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
-    match group.filter(|_| host.tells_lazy_groups()) {
+    // Each member's driver would have to be unbound.
+    let is_alone = |group: &u32| host.iommus.groups.get(group).is_some_and(|group| group.members.len() == 1);
+    match group.filter(|group| host.tells_lazy_groups() && takes_type(host, *group) && is_alone(group)) {
         Some(group) => {
             let driver = adapter.function.driver.as_ref();
             let driver = driver.map(|driver| format!("/sys/bus/pci/drivers/{}", driver.value));
@@ -294,7 +312,11 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
                 ),
             };
             let step = |file: String| Command::write(address.to_string(), file);
-            let fix = Advice::run(step(unbind))
+            let fix = Advice::say(
+                "reboot, which makes it strict as the command line asks; or, if the host can do without the device for a \
+                 moment (not the disk that it runs from, nor the network that you are on): ",
+            )
+            .and_run(step(unbind))
                 .and_say(", ")
                 .and_run(Command::write("DMA", group_type_file(group)))
                 .and_say(", ")
@@ -302,6 +324,12 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
                 .and_say("; and look for what changed the type after boot");
             (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
         }
+        None if host.tells_lazy_groups() => (
+            "reboot, which makes it strict as the command line asks, and look for what changed the type after boot: while \
+             members of its group are in use the type stays"
+                .into(),
+            "`iotoll inspect` shows translated-strict after the reboot".into(),
+        ),
         None => (
             "check that the log and the command line are of the same boot: this kernel decides at boot for all \
              adapters; if they are, reboot with the option spelled as the kernel's documentation has it"

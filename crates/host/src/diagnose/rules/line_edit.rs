@@ -32,7 +32,10 @@ pub(super) struct LineEdit<'h> {
 
 /// An argument of the host's command line.
 struct Argument {
+    /// As it stands there.
     was: String,
+    /// Without quotes.
+    plain: String,
     /// What becomes of it; `None` if it goes.
     becomes: Option<String>,
 }
@@ -50,13 +53,13 @@ impl Argument {
 
     /// Whether it becomes another.
     fn is_rewritten(&self) -> bool {
-        self.becomes.as_ref().is_some_and(|now| *now != self.was)
+        self.becomes.as_ref().is_some_and(|now| *now != self.plain)
     }
 
     /// The only word that its list loses; `None` if more changes.
     fn lost_word(&self) -> Option<&str> {
         let (_, now) = self.parts()?;
-        let (_, before) = self.was.split_once('=')?;
+        let (_, before) = self.plain.split_once('=')?;
         let mut kept = now.split(',').peekable();
         let mut lost = before.split(',').filter(|word| kept.next_if_eq(word).is_none());
         let word = lost.next()?;
@@ -72,11 +75,17 @@ impl<'h> LineEdit<'h> {
         for judged in host.options.iter().filter(|judged| !judged.token.for_init) {
             // An option with a list of words is judged word by word.
             if offset.replace(judged.token.offset) != Some(judged.token.offset) {
+                let plain = judged.token.words();
                 let was = judged.token.at.text.clone();
-                arguments.push(Argument { becomes: Some(was.clone()), was });
+                arguments.push(Argument { becomes: Some(plain.clone()), plain, was });
             }
         }
         Self { host, arguments, added: Vec::new() }
+    }
+
+    /// The host.
+    pub(super) fn host(&self) -> &'h Host {
+        self.host
     }
 
     /// Whether anything on the host's command line asks for what `is_meant` says, even where something else overrides it.
@@ -174,7 +183,7 @@ impl<'h> LineEdit<'h> {
 
     fn in_words(&self) -> Advice {
         let mut changed: Vec<&Argument> =
-            self.arguments.iter().filter(|own| own.becomes.as_ref() != Some(&own.was)).collect();
+            self.arguments.iter().filter(|own| own.becomes.as_ref() != Some(&own.plain)).collect();
         changed.dedup_by(|one, other| one.was == other.was && one.becomes == other.becomes);
         let without: Vec<&str> = changed.iter().map(|own| own.was.as_str()).collect();
         let with: Vec<&str> = changed
@@ -194,6 +203,9 @@ impl<'h> LineEdit<'h> {
             [own] if self.added.is_empty() => own.lost_word(),
             _ => None,
         };
+        if without.is_empty() && with.is_empty() {
+            return "reboot: the kernel command line has it already".into();
+        }
         let prose = match (lost, without.is_empty(), with.is_empty()) {
             (Some(word), ..) => format!("remove {} from {} on", shown_argument(word), shown(&without)),
             (None, true, _) => format!("add {new} to"),
@@ -203,6 +215,10 @@ impl<'h> LineEdit<'h> {
         let said = Advice::say(format!("{prose} the kernel command line"));
         if !is_inert {
             return said.and_say(BY_HAND);
+        }
+        // grubby adds at the end, behind `--` too.
+        if self.host.options.iter().any(|judged| judged.token.for_init) && !with.is_empty() {
+            return said.and_say(" by hand, before `--`, behind which the kernel reads nothing, and reboot");
         }
         let mut change = grubby();
         if !without.is_empty() {

@@ -19,9 +19,9 @@ use super::advice::Advice;
 use super::decide::domain_type;
 use super::{Case, Explanation, Finding};
 use crate::Bdf;
-use crate::facts::iommu::DomainType;
+use crate::facts::iommu::{DomainType, Kind};
 use crate::facts::{Adapter, Host};
-use crate::kernel::{CpuVendor, Effect};
+use crate::kernel::{Architecture, CpuVendor, Effect};
 use escape::shell::Command;
 use line_edit::{LineEdit, add_kernel_argument, remove_kernel_argument};
 
@@ -123,12 +123,7 @@ fn turn_iommu_on(host: &Host, domain: DefaultDomain) -> Advice {
     match iommu_maker(host) {
         Maker::Intel if is_asked => in_firmware("VT-d").and_say(": the command line asks for it already"),
         Maker::Intel => argument("intel_iommu=on"),
-        // AMD-Vi needs no option, and `amd_iommu=on` is none. 5.13 brought one for machines whose IOMMU
-        // the kernel distrusts.
-        Maker::Amd if host.kernel().is_none_or(|kernel| kernel.at_least(5, 13)) => {
-            let advice = in_firmware("IOMMU (AMD-Vi)").and_say(UNASKED).and_say("; where it does not, ");
-            advice.and(argument("amd_iommu=force_enable"))
-        }
+        // AMD-Vi needs no option, and `amd_iommu=on` is none; `force_enable` is for one chipset that the kernel distrusts.
         Maker::Amd => in_firmware("IOMMU (AMD-Vi)").and_say(UNASKED),
         Maker::Unknown => in_firmware("the IOMMU (VT-d, AMD-Vi or SMMU)"),
     }
@@ -136,7 +131,9 @@ fn turn_iommu_on(host: &Host, domain: DefaultDomain) -> Advice {
 
 /// With identity as the default domain.
 fn pass_through(edit: LineEdit<'_>) -> LineEdit<'_> {
-    edit.stop_asking(|effect| *effect == Effect::Passthrough(false)).add("iommu=pt")
+    let is_arm = edit.host().platform.architecture.as_ref().is_some_and(Architecture::is_arm);
+    let option = if is_arm { "iommu.passthrough=1" } else { "iommu=pt" };
+    edit.stop_asking(|effect| *effect == Effect::Passthrough(false)).add(option)
 }
 
 /// How the DMA of an adapter gets translated. If the IOMMU passes addresses through, it is on already.
@@ -150,23 +147,48 @@ fn translate_adapter(host: &Host, adapter: &Adapter) -> Advice {
 
 /// How an adapter with an identity domain gets a translating domain.
 fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
-    let for_all = match LineEdit::asks(host, |effect| *effect == Effect::Passthrough(true)) {
-        true => LineEdit::of(host).stop_asking(|effect| *effect == Effect::Passthrough(true)).advice(),
-        false => add_kernel_argument(host, "iommu.passthrough=0"),
+    let is_identity = |effect: &Effect| *effect == Effect::Passthrough(true);
+    let is_asked = LineEdit::asks(host, is_identity);
+    // The line that tells the default came before what the IOMMU's driver then made of this device.
+    if !is_asked && host.log.default_passthrough.as_ref().is_some_and(|said| !said.value) {
+        return "no option: domains are translated by default, and the IOMMU's driver passes this device through by itself (of \
+                AMD devices with PASID, for graphics `igfx_off` of `intel_iommu=`, or as firmware asks)"
+            .into();
+    }
+    // x86 and Arm ask the core for the default since 5.4 and 4.14.
+    let is_x86 = host.platform.architecture.as_ref().is_none_or(Architecture::is_x86);
+    let known = if is_x86 { ((4, 19), (5, 4)) } else { ((4, 9), (4, 14)) };
+    let is_known = host.kernel().is_none_or(|kernel| kernel.knows(known.0, known.1) == Some(true));
+    let for_all = match (is_asked, is_known) {
+        (true, _) => LineEdit::of(host).stop_asking(is_identity).advice(),
+        (false, true) => add_kernel_argument(host, "iommu.passthrough=0"),
+        (false, false) => {
+            return "nothing read asks for identity, and this kernel has no option against it: look into its configuration \
+                    and the boot log for what does"
+                .into();
+        }
     };
     match adapter.function.iommu_group.as_ref().filter(|group| takes_type(host, group.value)) {
         Some(group) => for_all
             .and_say("; or, for its group alone, ")
             .and_run(Command::write("DMA", group_type_file(group.value)))
-            .and_say(" with the driver unbound"),
+            .and_say(" with the drivers of all its members unbound, which stops them"),
         None => for_all,
     }
 }
 
 /// Whether the kernel lets the type of a group be changed: since 5.11 and in RHEL 8; of groups with several members it refuses it
 /// in 6.1, and no longer in 6.12 (drivers/iommu/iommu.c, `iommu_group_store_type`).
+///
+/// Only of IOMMUs whose drivers have batches and both kinds of domain.
 fn takes_type(host: &Host, group: u32) -> bool {
     let Some(kernel) = host.kernel() else { return false };
+    let has_both = |instance: &crate::facts::iommu::Instance| {
+        matches!(instance.kind, Kind::VtD | Kind::AmdVi | Kind::SmmuV3 | Kind::Smmu)
+    };
+    if !host.iommus.instances.iter().all(has_both) {
+        return false;
+    }
     let is_alone = host
         .iommus
         .groups

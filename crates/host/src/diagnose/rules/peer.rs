@@ -2,11 +2,12 @@
 
 use super::{LineEdit, Rule};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity, Verdict};
-use crate::facts::{Adapter, Host};
+use crate::facts::{Adapter, Function, Host};
 use crate::kernel::Effect;
 use crate::pci::Kind;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
+use std::collections::BTreeSet;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -68,7 +69,13 @@ fn redirected_pairs(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // Between root ports too, a request that the port redirects is not sent on within the root complex.
-    peers.iter().filter_map(|adapter| redirected(case.host, adapter, below_a_switch(adapter))).collect()
+    let ports: Vec<Vec<&Function>> =
+        peers.iter().map(|adapter| redirecting_ports(case.host, adapter, below_a_switch(adapter))).collect();
+    // The last list on the command line counts alone: it has all of them.
+    let all: BTreeSet<Bdf> = ports.iter().flatten().map(|port| port.address).collect();
+    let each = peers.iter().zip(&ports);
+    each.filter_map(|(adapter, ports)| redirected(case.host, adapter, below_a_switch(adapter), ports, &all))
+        .collect()
 }
 
 /// The lowest bridge above both, if it is below a root port.
@@ -78,17 +85,25 @@ fn shared_switch(one: &Adapter, other: &Adapter) -> Option<Bdf> {
     shared.last().map(|(bridge, _)| *bridge)
 }
 
-/// A finding if ACS redirects traffic between peers at one of the ports above the adapter; below a switch, the first of them,
-/// which is the root port, does not matter.
-fn redirected(host: &Host, adapter: &Adapter, is_switched: bool) -> Option<Finding> {
+/// Ports above an adapter that redirect requests; below a switch, the first of them, which is the root port, does not matter.
+fn redirecting_ports<'h>(host: &'h Host, adapter: &Adapter, is_switched: bool) -> Vec<&'h Function> {
     let skipped = usize::from(is_switched);
     let ports =
         adapter.function.upstream.iter().skip(skipped).filter_map(|address| host.bridges.get(address));
-    let redirecting = ports
-        .filter(|port| {
-            port.capabilities.acs.get().is_some_and(|acs| acs.enabled.request_redirect == Some(true))
-        })
-        .collect::<Vec<_>>();
+    let redirects = |port: &&Function| {
+        port.capabilities.acs.get().is_some_and(|acs| acs.enabled.request_redirect == Some(true))
+    };
+    ports.filter(redirects).collect()
+}
+
+/// A finding if ACS redirects traffic between peers at one of these ports above the adapter. `all` has those of the other adapters too.
+fn redirected(
+    host: &Host,
+    adapter: &Adapter,
+    is_switched: bool,
+    redirecting: &[&Function],
+    all: &BTreeSet<Bdf>,
+) -> Option<Finding> {
     let first = redirecting.first()?;
     let ports: Vec<Bdf> = redirecting.iter().map(|port| port.address).collect();
     let port_list: Vec<String> = ports.iter().map(Bdf::to_string).collect();
@@ -107,7 +122,7 @@ fn redirected(host: &Host, adapter: &Adapter, is_switched: bool) -> Option<Findi
             .iter()
             .map(|port| at(port.config_at.as_ref().map_or(port.source.as_str(), |at| &at.file)))
             .collect(),
-        fix: direct_path(host, &ports),
+        fix: direct_path(host, &ports, all),
         risk: "the functions below the switch can then reach each other unseen by the IOMMU: they fall into one \
                group and can't be given to different guests"
             .to_owned(),
@@ -119,17 +134,19 @@ fn redirected(host: &Host, adapter: &Adapter, is_switched: bool) -> Option<Findi
 }
 
 /// The registers for now, and the argument for good on kernels that have it (4.19 and later).
-fn direct_path(host: &Host, ports: &[Bdf]) -> Advice {
+fn direct_path(host: &Host, ports: &[Bdf], all: &BTreeSet<Bdf>) -> Advice {
     let on_one_tenant = Advice::say("where the machine runs one tenant: ");
     if host.kernel().is_some_and(|kernel| kernel.knows((4, 14), (4, 19)) == Some(false)) {
         return on_one_tenant.and(clear_redirects(ports)).and_say("; after each boot");
     }
-    let escape = if ports.len() > 1 {
+    let asked = host.requests.acs_redirect_off.last().map_or("", |asked| asked.value.as_str());
+    let mut list: Vec<String> = asked.split(';').filter(|port| !port.is_empty()).map(str::to_owned).collect();
+    list.extend(all.iter().map(Bdf::to_string).filter(|port| !asked.split(';').any(|asked| asked == port)));
+    let escape = if list.len() > 1 {
         " (in GRUB's files write \\; for each ;, which ends a command there)"
     } else {
         ""
     };
-    let list: Vec<String> = ports.iter().map(Bdf::to_string).collect();
     on_one_tenant
         .and(super::add_kernel_argument(host, &format!("pci=disable_acs_redir={}", list.join(";"))))
         .and_say(escape)

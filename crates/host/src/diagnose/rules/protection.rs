@@ -2,7 +2,7 @@
 
 use super::{DefaultDomain, LineEdit, Maker, Rule, counted, iommu_maker, translate_adapter, turn_iommu_on};
 use crate::Citation;
-use crate::diagnose::decide::domain_type;
+use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::iommu::{DomainType, Group};
 use crate::facts::{Adapter, Host};
@@ -172,6 +172,7 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         fix: match group.is_some() {
             true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
                 .and_run(give_to_vfio(adapter)),
+            false if host.platform.hypervisor.is_some() => turn_iommu_on(host, DefaultDomain::AsIs),
             false => Advice::say("turn the IOMMU on (")
                 .and(turn_iommu_on(host, DefaultDomain::AsIs))
                 .and_say("), then ")
@@ -329,7 +330,15 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     if active || !(untranslated || none_registered) {
         return None;
     }
-    let (severity, what, evidence, fix) = why_iommu_is_off(host)?;
+    // Passed through, these would be where they are.
+    let must_translate = |adapter: &Adapter| {
+        beyond_mask(host, adapter).is_some() || reachable_from_outside(host, adapter).is_some()
+    };
+    let domain = match case.working().any(|(adapter, _)| must_translate(adapter)) {
+        true => DefaultDomain::Translated,
+        false => DefaultDomain::Identity,
+    };
+    let (severity, what, evidence, fix) = why_iommu_is_off(host, domain)?;
     Some(Finding {
         id: Id::IommuOff,
         severity,
@@ -351,14 +360,15 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
 type WhyOff = (Severity, String, Vec<Citation>, Advice);
 
 /// Why the IOMMU is not in use: severity, words, evidence and fix.
-fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
-    if let Some(trouble) = host.log.iommu_trouble.first() {
+fn why_iommu_is_off(host: &Host, domain: DefaultDomain) -> Option<WhyOff> {
+    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
+    // The kernel says that AMD-Vi is disabled where an option asks for it, too.
+    if let Some(trouble) = host.log.iommu_trouble.first().filter(|_| off.is_none()) {
         let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
             .to_owned();
         let fix = "update the firmware; until then look for VT-d, AMD-Vi or SMMU in its setup".into();
         return Some((Severity::Warning, what, vec![trouble.clone()], fix));
     }
-    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
     if let Some(off) = off {
         let what = "the kernel command line keeps the IOMMU off".to_owned();
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
@@ -384,7 +394,7 @@ fn why_iommu_is_off(host: &Host) -> Option<WhyOff> {
             let what = "the machine has an IOMMU that this kernel does not use: adapters reach all \
                         memory, and none can be given safely to a guest or to user space"
                 .to_owned();
-            let fix = turn_iommu_on(host, DefaultDomain::Identity);
+            let fix = turn_iommu_on(host, domain);
             Some((Severity::Note, what, vec![tables.clone()], fix))
         }
         (None, None) => None,
