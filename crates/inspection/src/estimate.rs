@@ -20,6 +20,8 @@ pub struct Estimate {
     pub today: TimeOnPath,
     /// The cost after the fixes.
     pub after: TimeOnPath,
+    /// Half of the interval that chance between boots leaves for the difference; 0 with a single boot.
+    pub saved_half_width_ns: f64,
     /// Share of one CPU's time that is saved at 100,000 of these I/Os a second; negative if the fixes cost time.
     pub cpu_saved: f64,
     /// The machine that the prices are of.
@@ -65,6 +67,7 @@ impl Estimate {
             only: outlook.only.map(str::to_owned),
             today: time(&outlook.today),
             after: time(&outlook.after),
+            saved_half_width_ns: outlook.half_width_ns,
             cpu_saved: outlook.cpu_saved,
             platform: outlook.platform.clone(),
             unpriced: outlook.unpriced.clone(),

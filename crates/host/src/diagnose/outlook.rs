@@ -16,6 +16,8 @@ pub struct Outlook {
     pub today: PathCost,
     /// By the DMA path after the fixes.
     pub after: PathCost,
+    /// Half of the interval that chance between boots leaves for the difference; 0 with a single boot.
+    pub half_width_ns: f64,
     /// Of one CPU's time, at [`crate::diagnose::LOAD_PER_SECOND`] of these I/Os: what is saved, or negative.
     pub cpu_saved: f64,
     /// The machine that the prices are of.

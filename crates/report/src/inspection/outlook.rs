@@ -28,7 +28,7 @@ pub(crate) struct OutlookRow {
     pub(crate) after: String,
     /// The change of an I/O's CPU time.
     pub(crate) change: String,
-    /// The change as a share of a CPU at [`load`].
+    /// The change as a share of a CPU at [`LOAD_PER_SECOND`].
     pub(crate) of_a_cpu: String,
 }
 
@@ -66,19 +66,25 @@ fn outlook_row(one: &Outlook, adapters: &[Bdf]) -> OutlookRow {
         today: time(one.today.ns),
         dma_path_after: one.after.dma_path,
         after: time(one.after.ns),
-        change: change_text(saved, &time(saved.abs())),
+        change: change_text(saved, &with_margin(saved.abs(), one.half_width_ns)),
         of_a_cpu: change_text(one.cpu_saved, &format!("{} %", figure(one.cpu_saved.abs() * 100.0))),
     }
+}
+
+/// `2.69 µs ±86.8 ns`, with a `?` where the interval contains zero; without a margin of less than one percent.
+fn with_margin(ns: f64, half_width_ns: f64) -> String {
+    let margin = if half_width_ns >= 0.01 * ns && half_width_ns > 0.0 {
+        format!(" ±{}", time(half_width_ns))
+    } else {
+        String::new()
+    };
+    let doubt = if half_width_ns > 0.0 && half_width_ns >= ns { " ?" } else { "" };
+    format!("{}{margin}{doubt}", time(ns))
 }
 
 /// An amount with a minus if it is saved, else with a plus.
 fn change_text(saved: f64, amount: &str) -> String {
     format!("{}{amount}", if saved > 0.0 { "-" } else { "+" })
-}
-
-/// The load at which shares of a CPU are shown: `CPU at 100,000/s`.
-pub(crate) fn load() -> String {
-    format!("CPU at {}/s", grouped(u64::from(LOAD_PER_SECOND)))
 }
 
 /// The text below the table: where the figures come from, and what they leave out.
@@ -101,8 +107,9 @@ pub(crate) fn legend<'o>(outlooks: impl IntoIterator<Item = &'o Outlook>, left_o
         more => format!(" {} that change less are not shown.", quantity::count(more, "row")),
     };
     format!(
-        "CPU time of an I/O: counted on emulated machines, at the prices of {}. None of it was measured here; the \
-         findings say what each price rests on.{without}{more}",
-        escape::terminal::plain(&platforms.join(" and "))
+        "CPU time of an I/O: counted on emulated machines, at the prices of {}; of a CPU: at {} such I/Os a second. None \
+         of it was measured here; the findings say what each price rests on.{without}{more}",
+        escape::terminal::plain(&platforms.join(" and ")),
+        grouped(u64::from(LOAD_PER_SECOND))
     )
 }

@@ -56,6 +56,7 @@ fn outlook(address: Bdf, io: Workload, change: Change, prediction: &Prediction) 
         only: change.only,
         today: PathCost { dma_path: change.from, ns: time.now_ns },
         after: PathCost { dma_path: change.to, ns: time.then_ns },
+        half_width_ns: time.half_width_ns,
         cpu_saved: time.cpu_saved,
         platform: time.platform.clone(),
         unpriced: time.saved.unpriced.keys().copied().collect(),

@@ -25,7 +25,7 @@ pub(super) fn section(outlooks: &[Outlook]) -> Markup {
                                 th scope="col" { "DMA path after" }
                                 th.number scope="col" { "takes" }
                                 th.number scope="col" { "change" }
-                                th.number scope="col" { (outlook::load()) }
+                                th.number scope="col" { "of a CPU" }
                             }
                         }
                         tbody {

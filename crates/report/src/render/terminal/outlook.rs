@@ -12,7 +12,7 @@ pub(super) fn show<'i>(screen: &mut Screen, outlooks: impl IntoIterator<Item = &
         return;
     }
     screen.heading(outlook::TITLE);
-    let titles = ["today", "after", "change", &outlook::load(), "DMA path after"].map(str::to_owned).to_vec();
+    let titles = ["today", "after", "change", "of a CPU", "DMA path after"].map(str::to_owned).to_vec();
     let rows = rows.into_iter().map(|row| Row {
         name: format!("{}: {}", row.adapters, row.io),
         ink: None,
