@@ -1,6 +1,6 @@
 //! Toll sheets.
 
-use toll::{Limit, TollSheet, compare, grew, toll_over};
+use toll::{Limit, PriceList, TollSheet, compare, grew, toll_over};
 
 /// Columns of the terminal that sheets are laid out for.
 const WIDTH: usize = 80;
@@ -25,5 +25,5 @@ pub fn toll_sheet(data: &[u8]) {
         toll.workload.clone_from(name);
     }
     let changes = compare(&sheet, &other, Limit::default());
-    let _ = shown(&report::toll_difference(&sheet, &other, &changes));
+    let _ = shown(&report::toll_difference(&sheet, &other, &changes, PriceList::builtin()));
 }
