@@ -37,9 +37,29 @@ pub fn time(ns: f64) -> String {
     }
 }
 
+/// A time with half of its interval, `940 ns ±88.9 ns`, unless that is less than one percent.
+pub fn time_within(ns: f64, half_width_ns: f64) -> String {
+    match half_width_ns > 0.0 && half_width_ns >= 0.01 * ns.abs() {
+        true => format!("{} ±{}", time(ns), time(half_width_ns)),
+        false => time(ns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_margin_is_shown_from_one_percent_on() {
+        for (ns, half_width_ns, words) in [
+            (940.0, 88.9, "940 ns ±88.9 ns"),
+            (940.0, 9.3, "940 ns"),
+            (940.0, 0.0, "940 ns"),
+            (0.0, 0.0, "0 ns"),
+        ] {
+            assert_eq!(time_within(ns, half_width_ns), words);
+        }
+    }
 
     #[test]
     fn thousands_are_separated() {

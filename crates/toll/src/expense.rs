@@ -1,6 +1,6 @@
 //! The time that instructions and events take, at the prices of a list.
 
-use crate::{Average, Count, Event, Given, PriceList};
+use crate::{Average, Count, Estimate, Event, Given, PriceList};
 use std::collections::BTreeMap;
 
 /// The CPU time of counts at the prices of one list. It is negative for a difference that saves time.
@@ -41,6 +41,20 @@ impl PriceList {
             }
         }
         expense
+    }
+
+    /// The CPU time of a difference with intervals, and half of its own: as if all parts erred to one side, and 0 with a single boot.
+    pub fn price_difference(
+        &self,
+        instructions: Estimate,
+        events: &BTreeMap<Event, Estimate>,
+    ) -> (Expense, f64) {
+        let half = |estimate: &Estimate| estimate.half_width().unwrap_or_default();
+        let amounts = |of: &dyn Fn(&Estimate) -> f64| {
+            events.iter().map(|(event, estimate)| (*event, of(estimate))).collect()
+        };
+        let expense = self.price(instructions.mean, &amounts(&|estimate| estimate.mean));
+        (expense, self.price(half(&instructions), &amounts(&half)).ns)
     }
 }
 

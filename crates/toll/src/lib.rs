@@ -35,7 +35,7 @@ mod stage;
 mod toll;
 mod toml_text;
 
-pub use amount::{figure, grouped, time};
+pub use amount::{figure, grouped, time, time_within};
 pub use boot::{Boot, BootCounts, GuestProgram};
 pub use change_row::{ChangeKind, ChangeRow};
 pub use compare::{Change, Changed, Side, compare, grew};

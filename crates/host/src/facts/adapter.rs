@@ -5,7 +5,7 @@ use super::interrupts::Vector;
 use super::{interrupts, numa};
 use crate::pci::lspci::Record;
 use crate::pci::names::{self, Ids};
-use crate::{Bdf, Cited, Tree};
+use crate::{Bdf, Citation, Cited, Tree};
 use std::collections::HashMap;
 
 /// Names of an adapter by the PCI ID database.
@@ -77,6 +77,11 @@ pub struct Adapter {
 }
 
 impl Adapter {
+    /// Cites that it can be plugged in from outside, by the kernel's word.
+    pub fn cite_removable(&self) -> Option<&Citation> {
+        self.removable.as_ref().filter(|cited| cited.value == "removable").map(|cited| &cited.at)
+    }
+
     /// The streaming DMA mask, if its driver asks for fewer than 64 bits.
     pub fn narrow_mask(&self) -> Option<&Cited<u32>> {
         self.dma_mask_bits.as_ref().filter(|mask| mask.value < 64)

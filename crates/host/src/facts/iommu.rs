@@ -108,6 +108,13 @@ pub struct Group {
     pub direct_regions: u32,
 }
 
+impl Group {
+    /// Whether it has one member, of any kind.
+    pub fn is_single(&self) -> bool {
+        self.members.len() + self.other_members.len() == 1
+    }
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iommus {

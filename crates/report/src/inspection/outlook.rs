@@ -66,20 +66,9 @@ fn outlook_row(one: &Outlook, adapters: &[Bdf]) -> OutlookRow {
         today: time(one.today.ns),
         dma_path_after: one.after.dma_path,
         after: time(one.after.ns),
-        change: change_text(saved, &with_margin(saved.abs(), one.half_width_ns)),
+        change: change_text(saved, &quantity::time_or_doubt(saved.abs(), one.half_width_ns)),
         of_a_cpu: change_text(one.cpu_saved, &format!("{} %", figure(one.cpu_saved.abs() * 100.0))),
     }
-}
-
-/// `2.69 µs ±86.8 ns`, with a `?` where the interval contains zero; without a margin of less than one percent.
-fn with_margin(ns: f64, half_width_ns: f64) -> String {
-    let margin = if half_width_ns >= 0.01 * ns && half_width_ns > 0.0 {
-        format!(" ±{}", time(half_width_ns))
-    } else {
-        String::new()
-    };
-    let doubt = if half_width_ns > 0.0 && half_width_ns >= ns { " ?" } else { "" };
-    format!("{}{margin}{doubt}", time(ns))
 }
 
 /// An amount with a minus if it is saved, else with a plus.

@@ -3,6 +3,12 @@
 use toll::Estimate;
 pub(crate) use toll::{figure, grouped, time};
 
+/// A time without sign, with half of its interval: `2.69 µs ±86.8 ns`, and with a `?` where the interval contains zero.
+pub(crate) fn time_or_doubt(ns: f64, half_width_ns: f64) -> String {
+    let doubt = if half_width_ns > 0.0 && half_width_ns >= ns { " ?" } else { "" };
+    format!("{}{doubt}", toll::time_within(ns, half_width_ns))
+}
+
 /// Bytes with a unit: `1.9 GiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

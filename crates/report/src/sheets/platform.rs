@@ -3,7 +3,9 @@
 use crate::page::quantity;
 use escape::terminal::plain;
 use std::collections::BTreeMap;
-use toll::{Difference, DmaPath, Estimate, Event, PriceList, Toll, TollSheet, toll_over, untranslated};
+use toll::{
+    Difference, DmaPath, Estimate, Event, Expense, PriceList, Toll, TollSheet, toll_over, untranslated,
+};
 
 /// A machine and kernel, with those of its sheets that have a workload.
 pub(crate) struct Platform<'s> {
@@ -106,24 +108,14 @@ impl<'s> SheetLine<'s> {
 /// A difference in CPU time, in words: that of the DMA stages and of all events that have a price. Behind it half of the interval, as if
 /// all parts erred to one side, if that is one percent or more; and a ? where the interval contains zero.
 pub(crate) fn priced(over: &Difference, prices: &PriceList) -> String {
-    let half = |more: &Estimate| more.half_width().unwrap_or_default();
-    let of_events = |part: &dyn Fn(&Estimate) -> f64| {
-        over.events.iter().map(|(event, more)| (*event, part(&more.mean))).collect()
-    };
-    let ns = prices.price(over.dma.mean, &of_events(&|more| more.mean)).ns;
-    let half_ns = prices.price(half(&over.dma), &of_events(&half)).ns;
+    let events = over.events.iter().map(|(event, more)| (*event, more.mean)).collect();
+    let (Expense { ns, .. }, half_width_ns) = prices.price_difference(over.dma, &events);
     let sign = match ns {
         0.0 => "",
         ns if ns < 0.0 => "-",
         _ => "+",
     };
-    let margin = if half_ns >= 0.01 * ns.abs() && half_ns > 0.0 {
-        format!(" ±{}", quantity::time(half_ns))
-    } else {
-        String::new()
-    };
-    let doubt = if half_ns > 0.0 && half_ns >= ns.abs() { " ?" } else { "" };
-    format!("{sign}{}{margin}{doubt}", quantity::time(ns.abs()))
+    format!("{sign}{}", quantity::time_or_doubt(ns.abs(), half_width_ns))
 }
 
 /// The prices of a sheet's architecture.

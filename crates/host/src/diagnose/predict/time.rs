@@ -2,7 +2,7 @@
 
 use super::number_text::{event_name, listed, percent};
 use crate::diagnose::prediction::{IoCost, LOAD_PER_SECOND, Saved, TimeGain};
-use toll::{Charge, Estimate, Expense, PriceList, figure, grouped, time};
+use toll::{Charge, Estimate, Expense, PriceList, figure, grouped, time, time_within};
 
 /// The time that an I/O, described by `io`, saves between two DMA paths at these prices.
 ///
@@ -10,13 +10,7 @@ use toll::{Charge, Estimate, Expense, PriceList, figure, grouped, time};
 /// elsewhere is side effects and chance.
 pub(super) fn gain(io: &str, now: &IoCost, fewer: &Saved, prices: &PriceList) -> TimeGain {
     let dma = if fewer.dma.may_be_chance() { Estimate::default() } else { fewer.dma };
-    let of_events = |part: fn(&Estimate) -> f64| {
-        fewer.events.iter().map(|(event, fewer)| (*event, part(fewer))).collect()
-    };
-    let saved = prices.price(dma.mean, &of_events(|fewer| fewer.mean));
-    let half = |fewer: &Estimate| fewer.half_width().unwrap_or_default();
-    let half_width_ns =
-        prices.price(half(&dma), &of_events(|fewer| fewer.half_width().unwrap_or_default())).ns;
+    let (saved, half_width_ns) = prices.price_difference(dma, &fewer.events);
     let now_ns = prices.price(now.instructions, &now.events).ns;
     let then_ns = now_ns - saved.ns;
     TimeGain {
@@ -60,11 +54,9 @@ fn what(now_ns: f64, saved: &Expense, half_width_ns: f64) -> String {
             time(more)
         );
     }
-    let margin =
-        if half_width_ns >= 0.01 * ns { format!(" ±{}", time(half_width_ns)) } else { String::new() };
     format!(
-        "{}{margin} of {} {direction} ({}): {}; at {} a second {} % of a CPU{unpriced}",
-        time(ns),
+        "{} of {} {direction} ({}): {}; at {} a second {} % of a CPU{unpriced}",
+        time_within(ns, half_width_ns),
         time(now_ns),
         percent(ns, now_ns),
         parts.join(", "),

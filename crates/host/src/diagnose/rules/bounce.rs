@@ -172,7 +172,7 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
         false => (
             // Where all adapters are translated nobody pays for it yet.
             if users == 0 { Severity::Note } else { Severity::Warning },
-            LineEdit::of(case.host).stop_asking(|effect| *effect == Effect::SwiotlbForce(true)).advice(),
+            LineEdit::of(case.host).stop_asking(&[Effect::SwiotlbForce(true)]).advice(),
             "none, unless it was set to work around a device that can't reach its buffers".to_owned(),
             "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load",
         ),
@@ -358,7 +358,7 @@ fn have_translated(host: &Host, adapter: Option<&Adapter>) -> Advice {
 
 /// How a line that forbids bounce buffers is changed.
 fn let_bounce(host: &Host) -> Advice {
-    LineEdit::of(host).stop_asking(|effect| *effect == Effect::SwiotlbForce(false)).advice()
+    LineEdit::of(host).stop_asking(&[Effect::SwiotlbForce(false)]).advice()
 }
 
 /// Mappings refused because nothing could bring them within the mask, by adapter.
@@ -445,7 +445,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
         return NoBounce {
             why: "`iommu=off` keeps the kernel from translating and from setting bounce buffers up",
             evidence: Some(off.at.clone()),
-            fix: LineEdit::of(host).stop_asking(|effect| *effect == Effect::Iommu(false)).advice().and_say(
+            fix: LineEdit::of(host).stop_asking(&[Effect::Iommu(false)]).advice().and_say(
                 "; where the IOMMU itself must stay off, `intel_iommu=off` or `amd_iommu=off` leaves the bounce buffers",
             ),
             risk: "the IOMMU is then used again: each I/O pays for a mapping unless `iommu=pt` stands beside it",

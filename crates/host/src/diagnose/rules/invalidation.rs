@@ -2,7 +2,7 @@
 
 use super::{LineEdit, Rule, add_kernel_argument, group_type_file, is_untrusted, pass_through, takes_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict, published};
-use crate::facts::iommu::Kind;
+use crate::facts::iommu::{Group, Kind};
 use crate::facts::{Adapter, Host};
 use crate::kernel::{Architecture, Effect};
 use crate::{Citation, Cited};
@@ -170,14 +170,8 @@ fn strict_on_fast(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: Opti
 ///
 /// The IOMMU group's own setting where the kernel has one, else the command line.
 fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
-    if let Some(at) = &host.log.batching_disallowed {
-        let fix = Advice::say("the kernel does not batch on a virtual IOMMU (")
-            .and_text(&at.text)
-            .and_say("); in the guest, ");
-        let fix = fix.and(pass_through(LineEdit::of(host)).advice());
-        return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
-    }
-    if let Some(fix) = without_batches(host) {
+    if let Some(why) = why_without_batches(host) {
+        let fix = why.and(pass_through(LineEdit::of(host)).advice());
         return (fix, "`dmesg` shows `iommu: Default domain type: Passthrough` after the reboot".into());
     }
     let lasting = lasting_lazy_fix(host);
@@ -193,14 +187,18 @@ fn lazy_fix(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     }
 }
 
-/// What helps where the IOMMU's driver has no batches: that of virtio-iommu has them in 6.8 and not in 6.1 (`viommu_ops`,
-/// `flush_iotlb_all`; a type of `DMA-FQ` before makes the kernel call what is not there).
-fn without_batches(host: &Host) -> Option<Advice> {
+/// Why the kernel batches nothing whatever it is told, as the beginning of a fix. The driver of virtio-iommu has batches in 6.8 and not in
+/// 6.1 (`viommu_ops`, `flush_iotlb_all`; a type of `DMA-FQ` before makes the kernel call what is not there).
+fn why_without_batches(host: &Host) -> Option<Advice> {
+    if let Some(at) = &host.log.batching_disallowed {
+        let why = Advice::say("the kernel does not batch on a virtual IOMMU (").and_text(&at.text);
+        return Some(why.and_say("); in the guest, "));
+    }
     let is_virtio = host.iommus.instances.iter().any(|instance| instance.kind == Kind::VirtioIommu);
     let has_batches = host.kernel().and_then(|kernel| kernel.knows((6, 1), (6, 8)));
     (is_virtio && has_batches != Some(true)).then(|| {
-        Advice::say("this kernel's driver of virtio-iommu batches nothing, whatever it is told: use Linux 6.8 or later in the guest; or ")
-            .and(pass_through(LineEdit::of(host)).advice())
+        "this kernel's driver of virtio-iommu batches nothing, whatever it is told: use Linux 6.8 or later in the guest; or "
+            .into()
     })
 }
 
@@ -209,10 +207,10 @@ fn without_batches(host: &Host) -> Option<Advice> {
 /// The strict words of `intel_iommu=` and `amd_iommu=` are read after `iommu.strict=0` and win over it (`__setup`
 /// against `early_param`), so they must go.
 fn lasting_lazy_fix(host: &Host) -> Advice {
-    let is_strict = |effect: &Effect| *effect == Effect::Strict(true);
+    let strict = [Effect::Strict(true)];
     let takes_option = takes_iommu_strict(host);
-    if LineEdit::asks(host, is_strict) {
-        let edit = LineEdit::of(host).stop_asking(is_strict);
+    if LineEdit::asks(host, &strict) {
+        let edit = LineEdit::of(host).stop_asking(&strict);
         // Without a word the build decides, and Arm's default is strict.
         let is_named = host.options.iter().any(|judged| judged.token.is("iommu.strict"));
         return if takes_option && is_named { edit.add("iommu.strict=0") } else { edit }.advice();
@@ -299,7 +297,7 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
     let address = adapter.function.address;
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     // Each member's driver would have to be unbound.
-    let is_alone = |group: &u32| host.iommus.groups.get(group).is_some_and(|group| group.members.len() == 1);
+    let is_alone = |group: &u32| host.iommus.groups.get(group).is_some_and(Group::is_single);
     match group.filter(|group| host.tells_lazy_groups() && takes_type(host, *group) && is_alone(group)) {
         Some(group) => {
             let driver = adapter.function.driver.as_ref();

@@ -88,9 +88,9 @@ impl<'h> LineEdit<'h> {
         self.host
     }
 
-    /// Whether anything on the host's command line asks for what `is_meant` says, even where something else overrides it.
-    pub(super) fn asks(host: &Host, is_meant: impl Fn(&Effect) -> bool) -> bool {
-        host.options.iter().any(|judged| judged.asks.iter().any(&is_meant))
+    /// Whether anything on the host's command line asks for one of these, even where something else overrides it.
+    pub(super) fn asks(host: &Host, effects: &[Effect]) -> bool {
+        host.options.iter().any(|judged| judged.asks.iter().any(|asked| effects.contains(asked)))
     }
 
     /// Without an argument.
@@ -100,11 +100,10 @@ impl<'h> LineEdit<'h> {
         self
     }
 
-    /// Without all arguments, and words of them, that ask for what `is_meant` says: what another overrides today counts once that
-    /// one is gone.
-    pub(super) fn stop_asking(mut self, is_meant: impl Fn(&Effect) -> bool) -> Self {
+    /// Without all arguments, and words of them, that ask for one of these: what another overrides today counts once that one is gone.
+    pub(super) fn stop_asking(mut self, effects: &[Effect]) -> Self {
         for judged in &self.host.options {
-            let Some(effect) = judged.asks.iter().find(|effect| is_meant(effect)) else { continue };
+            let Some(effect) = judged.asks.iter().find(|asked| effects.contains(asked)) else { continue };
             let word = match effect {
                 // `swiotlb=SLOTS,force` is judged as a whole.
                 Effect::SwiotlbForce(true) => "force",

@@ -19,7 +19,7 @@ use super::advice::Advice;
 use super::decide::domain_type;
 use super::{Case, Explanation, Finding};
 use crate::Bdf;
-use crate::facts::iommu::{DomainType, Kind};
+use crate::facts::iommu::{DomainType, Group, Instance, Kind};
 use crate::facts::{Adapter, Host};
 use crate::kernel::{Architecture, CpuVendor, Effect};
 use escape::shell::Command;
@@ -100,26 +100,25 @@ fn turn_iommu_on(host: &Host, domain: DefaultDomain) -> Advice {
         return prose.into();
     }
 
-    let is_off = |effect: &Effect| *effect == Effect::Iommu(false);
+    let off = [Effect::Iommu(false)];
     let argument = |option: &str| {
-        let on = LineEdit::of(host).stop_asking(is_off).add(option);
+        let on = LineEdit::of(host).stop_asking(&off).add(option);
         match domain {
             DefaultDomain::AsIs => on,
             DefaultDomain::Identity => pass_through(on),
-            DefaultDomain::Translated => on.stop_asking(|effect| *effect == Effect::Passthrough(true)),
+            DefaultDomain::Translated => on.stop_asking(&[Effect::Passthrough(true)]),
         }
         .advice()
     };
     let in_firmware = |place: &str| {
         let enable = format!("enable {place} in the firmware's setup");
-        match LineEdit::asks(host, is_off) {
+        match LineEdit::asks(host, &off) {
             true => argument("").and_say("; if none is in use then, ").and_say(enable),
             false => Advice::say(enable),
         }
     };
     const UNASKED: &str = ": the kernel then uses it without an option";
-    let is_asked =
-        LineEdit::asks(host, |effect| *effect == Effect::Iommu(true)) && !LineEdit::asks(host, is_off);
+    let is_asked = LineEdit::asks(host, &[Effect::Iommu(true)]) && !LineEdit::asks(host, &off);
     match iommu_maker(host) {
         Maker::Intel if is_asked => in_firmware("VT-d").and_say(": the command line asks for it already"),
         Maker::Intel => argument("intel_iommu=on"),
@@ -133,7 +132,7 @@ fn turn_iommu_on(host: &Host, domain: DefaultDomain) -> Advice {
 fn pass_through(edit: LineEdit<'_>) -> LineEdit<'_> {
     let is_arm = edit.host().platform.architecture.as_ref().is_some_and(Architecture::is_arm);
     let option = if is_arm { "iommu.passthrough=1" } else { "iommu=pt" };
-    edit.stop_asking(|effect| *effect == Effect::Passthrough(false)).add(option)
+    edit.stop_asking(&[Effect::Passthrough(false)]).add(option)
 }
 
 /// How the DMA of an adapter gets translated. If the IOMMU passes addresses through, it is on already.
@@ -147,8 +146,8 @@ fn translate_adapter(host: &Host, adapter: &Adapter) -> Advice {
 
 /// How an adapter with an identity domain gets a translating domain.
 fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
-    let is_identity = |effect: &Effect| *effect == Effect::Passthrough(true);
-    let is_asked = LineEdit::asks(host, is_identity);
+    let identity = [Effect::Passthrough(true)];
+    let is_asked = LineEdit::asks(host, &identity);
     // The line that tells the default came before what the IOMMU's driver then made of this device.
     if !is_asked && host.log.default_passthrough.as_ref().is_some_and(|said| !said.value) {
         return "no option: domains are translated by default, and the IOMMU's driver passes this device through by itself (of \
@@ -160,7 +159,7 @@ fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
     let known = if is_x86 { ((4, 19), (5, 4)) } else { ((4, 9), (4, 14)) };
     let is_known = host.kernel().is_none_or(|kernel| kernel.knows(known.0, known.1) == Some(true));
     let for_all = match (is_asked, is_known) {
-        (true, _) => LineEdit::of(host).stop_asking(is_identity).advice(),
+        (true, _) => LineEdit::of(host).stop_asking(&identity).advice(),
         (false, true) => add_kernel_argument(host, "iommu.passthrough=0"),
         (false, false) => {
             return "nothing read asks for identity, and this kernel has no option against it: look into its configuration \
@@ -183,17 +182,12 @@ fn replace_identity_domain(host: &Host, adapter: &Adapter) -> Advice {
 /// Only of IOMMUs whose drivers have batches and both kinds of domain.
 fn takes_type(host: &Host, group: u32) -> bool {
     let Some(kernel) = host.kernel() else { return false };
-    let has_both = |instance: &crate::facts::iommu::Instance| {
-        matches!(instance.kind, Kind::VtD | Kind::AmdVi | Kind::SmmuV3 | Kind::Smmu)
-    };
+    let has_both =
+        |instance: &Instance| matches!(instance.kind, Kind::VtD | Kind::AmdVi | Kind::SmmuV3 | Kind::Smmu);
     if !host.iommus.instances.iter().all(has_both) {
         return false;
     }
-    let is_alone = host
-        .iommus
-        .groups
-        .get(&group)
-        .is_some_and(|group| group.members.len() + group.other_members.len() == 1);
+    let is_alone = host.iommus.groups.get(&group).is_some_and(Group::is_single);
     let writable = kernel.at_least(5, 11) || kernel.rhel() == Some(8);
     writable && (is_alone || kernel.knows((6, 1), (6, 12)) == Some(true))
 }
@@ -201,8 +195,7 @@ fn takes_type(host: &Host, group: u32) -> bool {
 /// Whether an adapter, or another of its group, is on a port that can be reached from outside: the kernel then takes it for
 /// untrusted (drivers/pci/probe.c, `set_pcie_untrusted`), and gives the group no other domain than a strict one.
 fn is_untrusted(host: &Host, adapter: &Adapter) -> bool {
-    let is_removable =
-        |other: &Adapter| other.removable.as_ref().is_some_and(|cited| cited.value == "removable");
+    let is_removable = |other: &Adapter| other.cite_removable().is_some();
     let group = adapter.function.iommu_group.as_ref().and_then(|group| host.iommus.groups.get(&group.value));
     let of_address = |address: &Bdf| {
         let at = host.adapters.binary_search_by_key(address, |other| other.function.address).ok()?;

@@ -69,13 +69,18 @@ fn redirected_pairs(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // Between root ports too, a request that the port redirects is not sent on within the root complex.
-    let ports: Vec<Vec<&Function>> =
-        peers.iter().map(|adapter| redirecting_ports(case.host, adapter, below_a_switch(adapter))).collect();
+    let above = |adapter: &&'_ Adapter| {
+        let is_switched = below_a_switch(adapter);
+        (is_switched, redirecting_ports(case.host, adapter, is_switched))
+    };
+    let above: Vec<(bool, Vec<&Function>)> = peers.iter().map(above).collect();
     // The last list on the command line counts alone: it has all of them.
-    let all: BTreeSet<Bdf> = ports.iter().flatten().map(|port| port.address).collect();
-    let each = peers.iter().zip(&ports);
-    each.filter_map(|(adapter, ports)| redirected(case.host, adapter, below_a_switch(adapter), ports, &all))
-        .collect()
+    let all: BTreeSet<Bdf> = above.iter().flat_map(|(_, ports)| ports).map(|port| port.address).collect();
+    let each = peers.iter().zip(&above);
+    each.filter_map(|(adapter, (is_switched, ports))| {
+        redirected(case.host, adapter, *is_switched, ports, &all)
+    })
+    .collect()
 }
 
 /// The lowest bridge above both, if it is below a root port.
@@ -175,7 +180,7 @@ fn ats_off(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
     let mut evidence = vec![Citation::of_file(file, "ATS capability present, not enabled")];
     evidence.extend(forbidden.map(|cited| cited.at.clone()));
     let fix = match forbidden {
-        Some(_) => LineEdit::of(host).stop_asking(|effect| *effect == Effect::NoAts).advice(),
+        Some(_) => LineEdit::of(host).stop_asking(&[Effect::NoAts]).advice(),
         None => {
             "look for ATS in firmware setup; the kernel enables it where firmware's tables (DMAR ATSR, IVRS, \
                  IORT) say that the root port passes it on"

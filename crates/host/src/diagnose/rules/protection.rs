@@ -130,8 +130,8 @@ fn exposed(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding>
 
 /// Cites what shows that devices can be plugged in from outside.
 fn reachable_from_outside(host: &Host, adapter: &Adapter) -> Option<Citation> {
-    if let Some(removable) = adapter.removable.as_ref().filter(|cited| cited.value == "removable") {
-        return Some(removable.at.clone());
+    if let Some(at) = adapter.cite_removable() {
+        return Some(at.clone());
     }
     let above = adapter.function.upstream.iter().filter_map(|address| host.bridges.get(address));
     let thunderbolt = |class: crate::pci::ClassCode| class.kind() == Kind::Thunderbolt;
@@ -220,9 +220,9 @@ fn snp_refused(host: &Host) -> Option<Finding> {
     let at = host.log.snp_refused.as_ref()?;
     let asked = host.requests.passthrough.as_ref().filter(|asked| asked.value);
     let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
-    let prevents = |effect: &Effect| matches!(effect, Effect::Passthrough(true) | Effect::Iommu(false));
-    let fix = match LineEdit::asks(host, prevents) {
-        true => LineEdit::of(host).stop_asking(prevents).advice(),
+    let prevents = [Effect::Passthrough(true), Effect::Iommu(false)];
+    let fix = match LineEdit::asks(host, &prevents) {
+        true => LineEdit::of(host).stop_asking(&prevents).advice(),
         false => "turn the IOMMU on in the firmware's setup, and have it translate (no `iommu=pt`)".into(),
     };
     let options = [asked, off].into_iter().flatten().map(|asked| asked.at.clone());
@@ -372,9 +372,8 @@ fn why_iommu_is_off(host: &Host, domain: DefaultDomain) -> Option<WhyOff> {
     if let Some(off) = off {
         let what = "the kernel command line keeps the IOMMU off".to_owned();
         let evidence = std::iter::once(off.at.clone()).chain(host.log.iommu_tables.clone()).collect();
-        let mut fix = LineEdit::of(host).stop_asking(|effect| *effect == Effect::Iommu(false)).advice();
-        if iommu_maker(host) == Maker::Intel && !LineEdit::asks(host, |effect| *effect == Effect::Iommu(true))
-        {
+        let mut fix = LineEdit::of(host).stop_asking(&[Effect::Iommu(false)]).advice();
+        if iommu_maker(host) == Maker::Intel && !LineEdit::asks(host, &[Effect::Iommu(true)]) {
             fix = fix.and_say("; add `intel_iommu=on` unless the kernel was built to use VT-d without it");
         }
         return Some((Severity::Note, what, evidence, fix));
