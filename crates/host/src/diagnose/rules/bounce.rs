@@ -343,8 +343,9 @@ fn translated_now(host: &Host, adapter: Option<&Adapter>) -> Option<Advice> {
     // `dev_use_swiotlb`).
     let is_translated =
         matches!(domain, DomainType::Dma | DomainType::DmaFq) && !is_untrusted(host, adapter?);
-    is_translated
-        .then(|| "nothing: the IOMMU translates for it now, so what is logged is from before that".into())
+    is_translated.then(|| {
+        "nothing to do: the IOMMU translates for this adapter now, and the lines in the log are older".into()
+    })
 }
 
 /// How the DMA of an adapter, or of an unnamed one, gets translated.
