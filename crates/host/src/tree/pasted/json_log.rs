@@ -8,11 +8,16 @@ use serde_json::Deserializer;
 /// Microseconds in a second.
 const SECOND_US: u64 = 1_000_000;
 
-/// A value of either program; nothing else of it is kept.
+/// How `dmesg --json` begins its list of records.
+const DMESG_HEAD: [&str; 4] = ["{", "\"dmesg\"", ":", "["];
+
+/// A record of either program; nothing else of it is kept.
 #[derive(Deserialize)]
-struct Value {
-    /// All records of `dmesg --json`.
-    dmesg: Option<Vec<DmesgRecord>>,
+struct Record {
+    /// Of `dmesg`.
+    msg: Option<Field>,
+    /// Seconds, of `dmesg`.
+    time: Option<f64>,
     #[serde(rename = "MESSAGE")]
     message: Option<Field>,
     #[serde(rename = "_TRANSPORT")]
@@ -22,16 +27,9 @@ struct Value {
     #[serde(rename = "_HOSTNAME")]
     host: Option<Field>,
     #[serde(rename = "_SOURCE_MONOTONIC_TIMESTAMP")]
-    source_time: Option<Field>,
+    source_time_us: Option<Field>,
     #[serde(rename = "__MONOTONIC_TIMESTAMP")]
-    time: Option<Field>,
-}
-
-/// A record of `dmesg --json`.
-#[derive(Deserialize)]
-struct DmesgRecord {
-    time: Option<f64>,
-    msg: Option<Field>,
+    time_us: Option<Field>,
 }
 
 /// A field. The journal has one that is no text as an array of bytes.
@@ -54,26 +52,32 @@ impl Field {
 /// The kernel's log of a text in JSON, its lines as `dmesg` and `journalctl -o short-monotonic` print them. `None` if the text is none.
 pub(super) fn read(text: &str) -> Option<Cut> {
     let text = text.trim_start_matches('\u{feff}');
-    if !text.trim_start().starts_with('{') {
+    let mut rest = text.trim_start();
+    if !rest.starts_with('{') {
         return None;
     }
-    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    let behind_head =
+        DMESG_HEAD.iter().try_fold(rest, |rest, part| rest.strip_prefix(part).map(str::trim_start));
+    let is_dmesg = behind_head.is_some();
+    rest = behind_head.unwrap_or(rest);
     let mut log = Part::default();
     let (mut line, mut counted) = (1_u32, 0);
-    // What is behind the first broken value is not read: a log that was cut off ends in half of one.
-    while let Some(Ok(value)) = values.next() {
-        let end = values.byte_offset();
-        if let Some(records) = &value.dmesg {
-            of_dmesg(text, records, &mut log);
-        } else if let Some(record) = of_journal(&value) {
-            // Blanks before a value are counted with it.
-            let before = text.get(counted..).unwrap_or_default();
-            let blank = before.len() - before.trim_start().len();
-            let own = line.saturating_add(newlines(before.get(..blank).unwrap_or_default()));
-            log.push(own, &record);
+    // What is behind the first broken record is not read: a log that was cut off ends in half of one.
+    loop {
+        rest = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
+        let mut records = Deserializer::from_str(rest).into_iter::<Record>();
+        let Some(Ok(record)) = records.next() else { break };
+        let (own, behind) = rest.split_at_checked(records.byte_offset())?;
+        let printed = if is_dmesg { of_dmesg(&record) } else { of_journal(&record) };
+        if let Some(printed) = printed {
+            // The line of its message, which others of its members may stand above.
+            let key = if is_dmesg { "\"msg\"" } else { "\"MESSAGE\"" };
+            let at = text.len() - rest.len() + own.find(key).unwrap_or(0);
+            line = line.saturating_add(newlines(text.get(counted..at)?));
+            counted = at;
+            log.push(line, &printed);
         }
-        line = line.saturating_add(newlines(text.get(counted..end).unwrap_or_default()));
-        counted = end;
+        rest = behind;
     }
     (!log.numbers.is_empty()).then(|| Cut { parts: Parts::from([(LOG, log)]), ..Cut::default() })
 }
@@ -82,24 +86,20 @@ fn newlines(text: &str) -> u32 {
     u32::try_from(memchr::memchr_iter(b'\n', text.as_bytes()).count()).unwrap_or(u32::MAX)
 }
 
-/// Adds the records of `dmesg --json`, which prints each member on a line of its own.
-fn of_dmesg(text: &str, records: &[DmesgRecord], log: &mut Part) {
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("\"msg\""));
-    for record in records {
-        let number = lines.next().map_or(1, |(number, _)| number);
-        let Some(message) = Field::text(record.msg.as_ref()) else { continue };
-        let time = record.time.map_or_else(String::new, |seconds| format!("[{seconds:12.6}] "));
-        log.push(number, &format!("{time}{}", first_line(message)));
-    }
+/// One record of `dmesg`; `None` if it has no message.
+fn of_dmesg(record: &Record) -> Option<String> {
+    let message = Field::text(record.msg.as_ref())?;
+    let time = record.time.map_or_else(String::new, |seconds| format!("[{seconds:12.6}] "));
+    Some(format!("{time}{}", first_line(message)))
 }
 
 /// One record of the journal; `None` if it is not the kernel's, or not of text.
-fn of_journal(record: &Value) -> Option<String> {
+fn of_journal(record: &Record) -> Option<String> {
     let is_kernels = [&record.transport, &record.identifier]
         .into_iter()
         .any(|field| Field::text(field.as_ref()) == Some("kernel"));
     let message = Field::text(record.message.as_ref()).filter(|_| is_kernels)?;
-    let time = Field::text(record.source_time.as_ref()).or_else(|| Field::text(record.time.as_ref()));
+    let time = Field::text(record.source_time_us.as_ref()).or_else(|| Field::text(record.time_us.as_ref()));
     let time = time.and_then(|time| time.parse::<u64>().ok()).map_or_else(String::new, |microseconds| {
         format!("[{:5}.{:06}] ", microseconds / SECOND_US, microseconds % SECOND_US)
     });

@@ -250,6 +250,11 @@ fn logs_in_json_are_logs() {
     let log = one(dmesg, LOG);
     assert_eq!(log.body, "[    0.000000] Linux version 6.1.0\n[   12.345678] DMAR: IOMMU enabled\n");
     assert_eq!(log.numbers, [6, 10]);
+    // Of a log that was cut off, or printed again by another program, what is whole counts.
+    let (half, _) = dmesg.split_once("12.345678").unwrap();
+    assert_eq!(one(half, LOG).body, "[    0.000000] Linux version 6.1.0\n");
+    let compact: String = dmesg.split_whitespace().collect();
+    assert_eq!(one(&compact, LOG).numbers, [1, 1]);
     // Another program's JSON is no log.
     assert!(parts("{\"name\": \"x\"}\n").is_empty());
 }
