@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every finding there is.
-const FINDINGS: [&str; 25] = [
+const FINDINGS: [&str; 28] = [
     "strict-on-fast-adapter",
     "lazy-against-request",
     "strict-against-request",
@@ -29,6 +29,9 @@ const FINDINGS: [&str; 25] = [
     "power-default-window",
     "power-maximum-memory",
     "power-window-exceeds-mask",
+    "rdma-outside-window",
+    "rdma-path-too-slow",
+    "rdma-in-software",
     "link-degraded",
     "payload-mismatch",
     "acs-redirect",

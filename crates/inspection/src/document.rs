@@ -4,7 +4,7 @@ use crate::citation::Citations;
 use crate::{
     Adapter, BounceBuffers, CitedFact, DmaEndpoint, DmaWindow, Estimate, Finding, Function, HostFacts, Iommu,
     IommuGroup, KernelLog, KernelOption, LogFact, MemmapArea, MemoryResource, MemoryTypes, MtrrRegister,
-    NumaNode, PartitionSetting, PatMapping, PowerPlatform, UnjudgedProblem, Unseen,
+    NumaNode, PartitionSetting, PatMapping, PowerPlatform, RdmaDevice, UnjudgedProblem, Unseen,
 };
 use host::{Bdf, Inspection};
 use serde::Serialize;
@@ -62,6 +62,8 @@ pub struct Document {
     pub log_facts: Vec<LogFact>,
     /// PCI functions that do DMA, by address.
     pub adapters: Vec<Adapter>,
+    /// RDMA devices, by name.
+    pub rdma_devices: Vec<RdmaDevice>,
     /// PCI bridges, by address.
     pub bridges: Vec<Function>,
     /// Findings, worst first.
@@ -125,6 +127,7 @@ impl Document {
                 .enumerate()
                 .map(|(row, (adapter, verdict))| Adapter::new(row, adapter, verdict, &mut citations))
                 .collect(),
+            rdma_devices: RdmaDevice::all(host, wanted, &mut citations),
             bridges: host
                 .bridges
                 .values()

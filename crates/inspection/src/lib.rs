@@ -43,6 +43,7 @@ mod kernel_log;
 mod kernel_option;
 mod memory;
 mod power;
+mod rdma;
 mod unseen;
 
 pub use adapter::{Adapter, Function, Interface, Vector};
@@ -57,4 +58,5 @@ pub use kernel_log::{KernelLog, LogFact, LogFactKind, UnjudgedProblem};
 pub use kernel_option::{KernelOption, OptionEffect, OptionVerdict};
 pub use memory::{MemmapArea, MemmapKind, MemoryResource, MemoryTypes, MtrrRegister, PatMapping};
 pub use power::{DmaEndpoint, DmaWindow, DmaWindowKind, FirmwareLevel, PartitionSetting, PowerPlatform};
+pub use rdma::{RdmaDevice, RdmaPort};
 pub use unseen::{ReasonKind, Unseen};

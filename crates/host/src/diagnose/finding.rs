@@ -57,6 +57,12 @@ pub enum Id {
     PowerMaximumMemory,
     /// POWER: a direct window is there, beyond the device's mask.
     PowerWindowExceedsMask,
+    /// POWER: an RDMA adapter has no 64-bit window, and what applications register must fit the default one.
+    RdmaOutsideWindow,
+    /// An RDMA adapter's PCI Express path carries less than its active ports.
+    RdmaPathTooSlow,
+    /// An RDMA device whose work the kernel does.
+    RdmaInSoftware,
     /// A link slower or narrower than both its ends allow.
     LinkDegraded,
     /// Functions on one path that disagree on the largest payload.
@@ -95,7 +101,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -108,6 +114,9 @@ impl Id {
         Self::PowerDefaultWindow,
         Self::PowerMaximumMemory,
         Self::PowerWindowExceedsMask,
+        Self::RdmaOutsideWindow,
+        Self::RdmaPathTooSlow,
+        Self::RdmaInSoftware,
         Self::LinkDegraded,
         Self::PayloadMismatch,
         Self::AcsRedirect,
@@ -142,6 +151,9 @@ impl Id {
             Self::PowerDefaultWindow => "power-default-window",
             Self::PowerMaximumMemory => "power-maximum-memory",
             Self::PowerWindowExceedsMask => "power-window-exceeds-mask",
+            Self::RdmaOutsideWindow => "rdma-outside-window",
+            Self::RdmaPathTooSlow => "rdma-path-too-slow",
+            Self::RdmaInSoftware => "rdma-in-software",
             Self::LinkDegraded => "link-degraded",
             Self::PayloadMismatch => "payload-mismatch",
             Self::AcsRedirect => "acs-redirect",

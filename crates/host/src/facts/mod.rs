@@ -16,12 +16,14 @@ pub mod named_function;
 pub mod numa;
 pub mod platform;
 pub mod power;
+pub mod rdma;
 mod source;
 pub mod unseen;
 
 pub use adapter::Adapter;
 pub use function::Function;
 pub use log_problem::LogProblem;
+pub use rdma::RdmaDevice;
 pub use unseen::Unseen;
 
 use crate::kernel::verdict::{self, TokenVerdict};
@@ -58,6 +60,8 @@ pub struct Host {
     pub bridges: BTreeMap<Bdf, Function>,
     /// Adapters by address.
     pub adapters: Vec<Adapter>,
+    /// RDMA devices by name.
+    pub rdma: Vec<RdmaDevice>,
     /// Whether the source shows drivers: where it does not, a missing one means nothing.
     pub shows_drivers: bool,
     /// Files that were there and were not read, by path, with the reason.
@@ -134,6 +138,7 @@ impl Host {
             log,
             bridges: bridges.into_iter().map(|bridge| (bridge.address, bridge)).collect(),
             adapters,
+            rdma: rdma::read(tree),
             shows_drivers,
             unread: BTreeMap::new(),
             unseen: Vec::new(),
@@ -153,6 +158,12 @@ impl Host {
     /// The kernel's version.
     pub fn kernel(&self) -> Option<&KernelVersion> {
         self.platform.kernel.as_ref().map(|cited| &cited.value)
+    }
+
+    /// The adapter at an address.
+    pub fn adapter(&self, address: Bdf) -> Option<&Adapter> {
+        let at = self.adapters.binary_search_by_key(&address, |adapter| adapter.function.address).ok()?;
+        self.adapters.get(at)
     }
 
     /// Whether it is a POWER machine.

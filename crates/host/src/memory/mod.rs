@@ -27,3 +27,4 @@ pub use mtrr::{DefaultType, KernelVersion, MtrrTable, Register, TableLayout, par
 pub use pat::{Memtype, PatSlots, parse_memtype_list, parse_pat_slots};
 pub use problem::{LineProblem, Unreadable};
 pub use range::PhysRange;
+pub(crate) use range::parse_hex;

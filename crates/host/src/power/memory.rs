@@ -199,7 +199,7 @@ pub struct MaximumMemory {
 pub fn maximum_memory(rule: MemoryRule, facts: &MemoryFacts) -> Option<MaximumMemory> {
     let mut contributions = present(facts);
     contributions.extend(match rule {
-        MemoryRule::LmbCount => by_block_count(facts),
+        MemoryRule::LmbCount => by_block_count(facts).or_else(|| instead_of_blocks(facts)),
         MemoryRule::Lrdr | MemoryRule::LrdrAndNodes => {
             by_lrdr_capacity(facts).or_else(|| by_last_block(facts))
         }
@@ -245,6 +245,12 @@ fn by_block_count(facts: &MemoryFacts) -> Option<Contribution> {
         what: format!("{count} memory blocks x {}", size::binary(lmb.value.into())),
         at: vec![lmbs.at.clone(), lmb.at.clone()],
     })
+}
+
+/// Memory by `ibm,lrdr-capacity`, for kernels that count blocks, where no block and no memory node was read: firmware gives a
+/// partition blocks up to that.
+fn instead_of_blocks(facts: &MemoryFacts) -> Option<Contribution> {
+    by_lrdr_capacity(facts).filter(|_| facts.ranges.is_empty() && facts.lmbs.is_none())
 }
 
 /// Memory by `ibm,lrdr-capacity`.

@@ -1,5 +1,6 @@
 //! All facts of one adapter, by sections.
 
+mod rdma;
 mod transfer;
 
 use super::link_text;
@@ -22,7 +23,7 @@ pub(crate) fn sections(inspection: &Inspection, address: Bdf) -> Option<Vec<Sect
     let (adapter, verdict) =
         inspection.adapters().find(|(adapter, _)| adapter.function.address == address)?;
     let host = &inspection.host;
-    Some(vec![
+    let mut sections = vec![
         identity(host, adapter),
         dma_path(verdict),
         dma(host, adapter),
@@ -31,7 +32,9 @@ pub(crate) fn sections(inspection: &Inspection, address: Bdf) -> Option<Vec<Sect
         links(host, adapter),
         transfer::section(host, adapter),
         transfer::isolation(host, adapter),
-    ])
+    ];
+    sections.extend(rdma::section(host, adapter));
+    Some(sections)
 }
 
 /// What the adapter is: names, numbers, driver and interfaces.

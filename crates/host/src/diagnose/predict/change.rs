@@ -54,11 +54,12 @@ fn dma_path_after_fix(host: &Host, id: Id, adapter: &Adapter, verdict: &Verdict)
         }
         (Id::SwiotlbForced, DmaPath::Bounce) => dma_path_without_forced_bouncing(host, adapter),
         // Against a narrow mask the remedy is another adapter, and what that one's driver would pay here nobody counted.
-        (Id::PowerDefaultWindow, _) if adapter.narrow_mask().is_some() => None,
+        (Id::PowerDefaultWindow | Id::RdmaOutsideWindow, _) if adapter.narrow_mask().is_some() => None,
         // Bare metal writes its tables without hypercalls: no sheet is like it.
-        (Id::PowerDefaultWindow | Id::PowerMaximumMemory, DmaPath::TceWindow | DmaPath::DynamicWindow) => {
-            (!is_bare_metal(host)).then_some(DmaPath::DirectWindow)
-        }
+        (
+            Id::PowerDefaultWindow | Id::PowerMaximumMemory | Id::RdmaOutsideWindow,
+            DmaPath::TceWindow | DmaPath::DynamicWindow,
+        ) => (!is_bare_metal(host)).then_some(DmaPath::DirectWindow),
         _ => None,
     }
 }

@@ -13,6 +13,7 @@ mod options;
 mod peer;
 mod power;
 mod protection;
+mod rdma;
 mod sources;
 
 use super::advice::Advice;
@@ -43,6 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     peer::RULE,
     power::RULE,
     protection::RULE,
+    rdma::RULE,
     sources::RULE,
 ];
 
@@ -197,11 +199,7 @@ fn takes_type(host: &Host, group: u32) -> bool {
 fn is_untrusted(host: &Host, adapter: &Adapter) -> bool {
     let is_removable = |other: &Adapter| other.cite_removable().is_some();
     let group = adapter.function.iommu_group.as_ref().and_then(|group| host.iommus.groups.get(&group.value));
-    let of_address = |address: &Bdf| {
-        let at = host.adapters.binary_search_by_key(address, |other| other.function.address).ok()?;
-        host.adapters.get(at)
-    };
-    let members = group.iter().flat_map(|group| &group.members).filter_map(of_address);
+    let members = group.iter().flat_map(|group| &group.members).filter_map(|address| host.adapter(*address));
     is_removable(adapter) || members.into_iter().any(is_removable)
 }
 

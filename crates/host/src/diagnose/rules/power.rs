@@ -6,6 +6,7 @@ use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity,
 use crate::facts::log::DdwLog;
 use crate::facts::power::{Endpoint, Partition};
 use crate::facts::{Adapter, Host};
+use crate::pci::Kind;
 use crate::power::distribution::Distribution;
 use crate::power::location::LocationCode;
 use crate::power::partition::Platform;
@@ -59,6 +60,17 @@ pub(super) const RULE: Rule = Rule {
             verify: "as for power-default-window",
         },
         Explanation {
+            id: Id::RdmaOutsideWindow,
+            meaning: "POWER: an RDMA adapter uses the default 32-bit DMA window. Memory that applications register stays mapped, and \
+                      all that is registered at a time must fit that window: registrations fail when it is full. The causes are those \
+                      of power-default-window and power-maximum-memory.",
+            severity: "critical",
+            evidence: "as for power-default-window, and the adapter's RDMA device or class",
+            fix: "as for power-default-window",
+            risk: "as for power-default-window",
+            verify: "as for power-default-window",
+        },
+        Explanation {
             id: Id::PowerWindowExceedsMask,
             meaning: "POWER: the adapter's direct window lies beyond what its DMA mask can address: its DMA \
                       fails.",
@@ -101,23 +113,51 @@ struct Cause {
     verify: Option<&'static str>,
 }
 
-/// A finding on an adapter that uses the default window, with the cause.
+impl Cause {
+    /// Both causes, of which each alone keeps the window away.
+    fn and(self, other: Self) -> Self {
+        let mut risks = vec![self.risk, other.risk];
+        risks.dedup();
+        if risks.len() > 1 {
+            risks.retain(|risk| risk != "none");
+        }
+        Self {
+            id: self.id,
+            severity: self.severity.max(other.severity),
+            why: format!("{}; besides, {}", self.why, other.why),
+            evidence: self.evidence.into_iter().chain(other.evidence).collect(),
+            fix: self.fix.and_say("; and ").and(other.fix),
+            risk: risks.join("; "),
+            verify: self.verify.or(other.verify),
+        }
+    }
+}
+
+/// A finding on an adapter that uses the default window, with all causes.
 fn default_window(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Verdict) -> Finding {
     let bare_metal = is_bare_metal(partition);
-    let cause = if bare_metal { bare_metal_cause(adapter) } else { first_cause(host, partition, adapter) };
+    let cause = match bare_metal {
+        true => bare_metal_cause(adapter),
+        false => all_causes(host, partition, adapter),
+    };
+    let rdma = registrations_fill_window(host, adapter);
     let mut evidence = verdict.evidence.clone();
     evidence.extend(cause.evidence);
-    evidence.dedup();
+    evidence.extend(rdma.iter().flat_map(|(_, at)| at.clone()));
     let calls = match partition.tce_calls {
         _ if bare_metal => "",
         Some(ddw::TceCalls::Single) => " by hypercall, one hypercall for each 4 KiB",
         _ => " by hypercall",
     };
+    let registrations = rdma.as_ref().map_or("", |(words, _)| words.as_str());
     Finding {
-        id: cause.id,
-        severity: cause.severity,
+        id: if rdma.is_some() { Id::RdmaOutsideWindow } else { cause.id },
+        severity: if rdma.is_some() { Severity::Critical } else { cause.severity },
         address: Some(adapter.function.address),
-        what: format!("each mapping is written into the default 32-bit window{calls}: {}", cause.why),
+        what: format!(
+            "{registrations}each mapping is written into the default 32-bit window{calls}: {}",
+            cause.why
+        ),
         evidence,
         fix: cause.fix,
         risk: cause.risk,
@@ -148,17 +188,41 @@ fn bare_metal_cause(adapter: &Adapter) -> Cause {
     })
 }
 
-/// The first cause that is proved, in the order in which the kernel meets them.
-fn first_cause(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
+/// All causes that are proved, in the order in which the kernel meets them, as one; one that says so if none is.
+fn all_causes(host: &Host, partition: &Partition, adapter: &Adapter) -> Cause {
     let log = host.log.ddw.get(&adapter.function.address);
     let owner = endpoint(host, adapter);
-    narrow_mask(adapter)
-        .or_else(|| cite_disabled_windows(host).map(|at| disabled_by_option(host, at)))
-        .or_else(|| window_smaller_than_memory(host, partition, owner, adapter, log))
-        .or_else(|| refused_by_firmware(log))
+    // What firmware answered can have one cause, and without an offer it was not asked.
+    let answered = window_smaller_than_memory(host, partition, owner, adapter, log)
+        .or_else(|| refused_by_firmware(host, partition, log))
         .or_else(|| nothing_created(host, partition, log))
-        .or_else(|| not_offered(host, partition, owner, adapter))
-        .unwrap_or_else(|| unproved(log))
+        .or_else(|| not_offered(host, partition, owner, adapter));
+    let disabled = cite_disabled_windows(host).map(|at| disabled_by_option(host, at));
+    let causes = [narrow_mask(adapter), disabled, answered].into_iter().flatten();
+    causes.reduce(Cause::and).unwrap_or_else(|| unproved(log))
+}
+
+/// For an RDMA adapter in a default window, what that means: memory that applications register stays mapped, in whatever amount
+/// they like ("Taking Advantage of 64-bit DMA capability on PowerLinux", B. Leitão and others, 2014, Advantages).
+fn registrations_fill_window(host: &Host, adapter: &Adapter) -> Option<(String, Option<Citation>)> {
+    let address = adapter.function.address;
+    let has_device = host.rdma.iter().any(|device| device.adapter() == Some(address));
+    let is_fabric = adapter.function.ids.class.is_some_and(|class| class.kind() == Kind::Fabric);
+    if !has_device && !is_fabric {
+        return None;
+    }
+    let window = endpoint(host, adapter).and_then(|owner| owner.default_window.as_ref());
+    let room = window.map_or_else(
+        || "in that window".to_owned(),
+        |window| format!("in {}", size::binary(window.value.size_bytes.into())),
+    );
+    let full = host.log.ddw.get(&address).and_then(|log| log.exhausted.first());
+    let ran_full = if full.is_some() { ", and it ran full" } else { "" };
+    let words = format!(
+        "all memory that applications register for RDMA at a time must fit {room}, beside all other mappings, or registrations \
+         fail{ran_full}; "
+    );
+    Some((words, full.or_else(|| window.map(|window| &window.at)).cloned()))
 }
 
 /// The cause `disable_ddw`, cited at `at`.
@@ -217,22 +281,35 @@ fn window_smaller_than_memory(
             prediction.steps.join("; ")
         ),
         evidence,
-        fix: lower_maximum(host).into(),
+        fix: lower_maximum(host, partition, "no higher than needed").into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
         verify: None,
     })
 }
 
-/// The fix that lowers the partition's maximum memory.
-fn lower_maximum(host: &Host) -> String {
+/// The fix that sets the partition's maximum memory `to` something.
+///
+/// The steps are those of the console in "Taking Advantage of 64-bit DMA capability on PowerLinux" (B. Leitão and others, 2014, LPAR
+/// memory configuration).
+fn lower_maximum(host: &Host, partition: &Partition, to: &str) -> String {
     let now = host
         .platform
         .memory_kib
         .as_ref()
         .map_or_else(String::new, |kib| format!(" (now in use: {} GiB)", kib.value.div_ceil(1 << 20)));
+    const WHY: &str = "the kernel sizes its window by the maximum, not by what is in use";
+    if partition.is_qemu {
+        return format!(
+            "in the virtual machine's definition set the maximum memory {to}{now} (QEMU: -m SIZE,maxmem=MAXIMUM; libvirt: \
+             maxMemory), then shut it down and start it: {WHY}"
+        );
+    }
     format!(
-        "in the partition's profile set Maximum memory no higher than needed{now}, then shut the partition down and \
-         activate that profile: the kernel sizes its window by the maximum, not by what is in use"
+        "set the partition's Maximum memory {to}{now}. At the management console (steps of 2014, other releases name \
+         them a little differently): (1) expand Systems Management > Servers and select the server; (2) select the partition; (3) Tasks > \
+         Configuration > Manage Profiles; (4) select the profile in use, then Action > Edit; (5) on the page Memory set Maximum \
+         memory, to Desired memory if none is to be added while running; (6) OK. Then shut the partition down and activate that \
+         profile: {WHY}"
     )
 }
 
@@ -264,7 +341,7 @@ fn predict_window(
 }
 
 /// The cause that firmware answered with an error.
-fn refused_by_firmware(log: Option<&DdwLog>) -> Option<Cause> {
+fn refused_by_firmware(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> Option<Cause> {
     let log = log?;
     let refused = log.create.as_ref().filter(|create| create.value.returned != 0);
     if let Some(create) = refused.filter(|create| create.value.window_shift == 0) {
@@ -296,12 +373,18 @@ fn refused_by_firmware(log: Option<&DdwLog>) -> Option<Cause> {
                 status(create.value.returned)
             ),
             evidence: vec![create.at.clone()],
-            fix: format!(
-                "lower the partition's maximum memory to {} or less (the kernel rounds it up to a power of two and \
-                 asks for that), or raise the slot's share (ASMI: System Configuration, I/O Adapter Enlarged \
-                 Capacity); for a passed-through adapter under KVM, look at the host's log",
-                size::power_of_two(create.value.window_shift.saturating_sub(1))
-            ).into(),
+            fix: {
+                // The kernel rounds the maximum up to a power of two and asks for that.
+                let most = size::power_of_two(create.value.window_shift.saturating_sub(1));
+                let lower = lower_maximum(host, partition, &format!("to {most} or less"));
+                let other = match partition.is_qemu {
+                    true => "for a passed-through adapter, its host's log tells why",
+                    false => {
+                        "raise the slot's share (ASMI: System Configuration, I/O Adapter Enlarged Capacity)"
+                    }
+                };
+                Advice::say(lower).or_else(other)
+            },
             risk: "the profile's new maximum bounds what can be added while running".to_owned(),
             verify: None,
         });
@@ -366,7 +449,7 @@ fn nothing_created(host: &Host, partition: &Partition, log: Option<&DdwLog>) -> 
             memory_max.bytes
         ),
         evidence: std::iter::once(query.at.clone()).chain(memory_max.evidence.iter().cloned()).collect(),
-        fix: lower_maximum(host).into(),
+        fix: lower_maximum(host, partition, "no higher than needed").into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
         verify: None,
     })
@@ -480,7 +563,10 @@ fn too_small(host: &Host, partition: &Partition, adapter: &Adapter, verdict: &Ve
              took it): it sizes the window for memory alone; or take the persistent memory off the partition"
                 .to_owned(),
         ),
-        None => ("the window made can't hold the partition's maximum memory".to_owned(), lower_maximum(host)),
+        None => (
+            "the window made can't hold the partition's maximum memory".to_owned(),
+            lower_maximum(host, partition, "no higher than needed"),
+        ),
     };
     Finding {
         id: Id::PowerMaximumMemory,
@@ -542,7 +628,7 @@ fn article_limit(case: &Case<'_>, partition: &Partition) -> Option<Finding> {
             memory_max.steps.join("; ")
         ),
         evidence: memory_max.evidence.clone(),
-        fix: "in the partition's profile set Maximum memory to what is needed, then shut down and activate".into(),
+        fix: lower_maximum(case.host, partition, "to what is needed").into(),
         risk: "memory can then be added while running only up to the new maximum".to_owned(),
         verify: VERIFY.into(),
         gain: None,
