@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every finding there is.
-const FINDINGS: [&str; 28] = [
+const FINDINGS: [&str; 30] = [
     "strict-on-fast-adapter",
     "lazy-against-request",
     "strict-against-request",
@@ -29,6 +29,8 @@ const FINDINGS: [&str; 28] = [
     "power-default-window",
     "power-maximum-memory",
     "power-window-exceeds-mask",
+    "gart-full",
+    "power-window-full",
     "rdma-outside-window",
     "rdma-path-too-slow",
     "rdma-in-software",

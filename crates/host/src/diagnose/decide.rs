@@ -24,7 +24,7 @@ const STUB_DRIVER: &str = "pci-stub";
 /// Decides the DMA path of an adapter.
 pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
     let Some(driver) = &adapter.function.driver else { return without_known_driver(host, adapter) };
-    without_kernel_driver(driver).unwrap_or_else(|| of_kernel_driver(host, adapter))
+    without_kernel_driver(host, adapter, driver).unwrap_or_else(|| of_kernel_driver(host, adapter))
 }
 
 /// The verdict on an adapter that a driver of the kernel uses.
@@ -58,7 +58,7 @@ fn without_known_driver(host: &Host, adapter: &Adapter) -> Verdict {
 }
 
 /// The verdict on adapters for which the kernel does no DMA; `None` if the driver is one that does.
-fn without_kernel_driver(driver: &Cited<String>) -> Option<Verdict> {
+fn without_kernel_driver(host: &Host, adapter: &Adapter, driver: &Cited<String>) -> Option<Verdict> {
     if driver.value == STUB_DRIVER {
         let reason = "pci-stub holds the function and does no DMA".to_owned();
         return Some(verdict(DmaPath::Unbound, Some(reason), vec![driver.at.clone()]));
@@ -66,6 +66,12 @@ fn without_kernel_driver(driver: &Cited<String>) -> Option<Verdict> {
     // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
     let by_user =
         driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
+    // VFIO alone asks the IOMMU for a domain of its own.
+    let refused = host.log.user_attach_refused.get(&Some(adapter.function.address));
+    if let Some(refused) = refused.filter(|_| driver.value.contains("vfio")) {
+        let verdict = verdict(DmaPath::User, None, vec![driver.at.clone(), refused.clone()]);
+        return Some(verdict.provided_that("the kernel lets user space have it, which it refused so far"));
+    }
     let by_xen = driver.value.ends_with("pciback");
     let reason = by_xen.then(|| {
         "held for another domain of Xen, which drives the IOMMU itself: `xl dmesg` on the host tells about it".to_owned()
@@ -119,8 +125,26 @@ fn untranslated_graphics(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let is_this = |address: &Option<Bdf>| *address == Some(adapter.function.address);
     if let Some(full) = host.log.swiotlb_full.iter().find(|full| is_this(&full.address)) {
-        let reason = "its mappings go through bounce buffers: the kernel says that those ran out for it";
-        return Some(verdict(DmaPath::Bounce, Some(reason.to_owned()), vec![full.at.clone()]));
+        let at = vec![full.at.clone()];
+        if full.lacks_pool() {
+            let reason =
+                "nothing translates for it: a mapping needed a bounce buffer, and there is no pool of them";
+            return Some(verdict(direct_path(host), Some(reason.to_owned()), at));
+        }
+        let reason =
+            "its mappings go through bounce buffers: the kernel says that there was none for one of them";
+        return Some(verdict(DmaPath::Bounce, Some(reason.to_owned()), at));
+    }
+    if let Some(overflow) = host.log.mask_overflows.iter().find(|line| is_this(&line.address)) {
+        let (dma_path, reason) = match overflow.is_bounced {
+            true => (DmaPath::Bounce, "the bounce buffer for a mapping lay beyond its mask"),
+            false => (direct_path(host), "nothing translates for it: a mapping beyond its mask failed"),
+        };
+        return Some(verdict(dma_path, Some(reason.to_owned()), vec![overflow.at.clone()]));
+    }
+    if let Some(full) = host.log.gart_full.iter().find(|full| is_this(&full.address)) {
+        let reason = "the GART remaps memory beyond its mask, and nothing else is translated";
+        return Some(unknown(reason, vec![full.at.clone()]));
     }
     let fault =
         host.log.faults.iter().find(|fault| fault.kind == FaultKind::Mapping && is_this(&fault.address))?;
@@ -128,6 +152,12 @@ fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let passes_through = passthrough(host).is_some_and(|cited| cited.value)
         || host.log.own_mapping.get(&adapter.function.address).is_some_and(|own| own.value);
     (!passes_through).then(|| translated(host, vec![fault.at.clone()]))
+}
+
+/// The DMA path of an adapter for which nothing translates, and nothing copies.
+fn direct_path(host: &Host) -> DmaPath {
+    let has_iommu = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
+    if has_iommu { DmaPath::Identity } else { DmaPath::NoIommu }
 }
 
 /// The type of the adapter's group.
@@ -253,6 +283,10 @@ fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
 
 /// The verdict where neither sysfs nor a log of the whole boot tells whether an IOMMU is in use.
 fn by_what_else_is_known(host: &Host, adapter: &Adapter) -> Verdict {
+    if let Some(gart) = &host.log.gart {
+        return untranslated(host, adapter, DmaPath::NoIommu, vec![gart.clone()])
+            .provided_that("its mask reaches all memory, as the GART remaps what lies beyond");
+    }
     if let Some(off) = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value) {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![off.at.clone()]);
     }

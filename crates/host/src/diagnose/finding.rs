@@ -51,10 +51,14 @@ pub enum Id {
     SwiotlbFull,
     /// The bounce pool is too small for its users, or missing where it is needed.
     SwiotlbSmall,
+    /// The GART's bus addresses ran out.
+    GartFull,
     /// POWER: the default window although a direct one may be had.
     PowerDefaultWindow,
     /// POWER: the partition's maximum memory stands in the way of a direct window, or will.
     PowerMaximumMemory,
+    /// POWER: mappings failed because a window was full.
+    PowerWindowFull,
     /// POWER: a direct window is there, beyond the device's mask.
     PowerWindowExceedsMask,
     /// POWER: an RDMA adapter has no 64-bit window, and what applications register must fit the default one.
@@ -101,7 +105,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -111,8 +115,10 @@ impl Id {
         Self::SwiotlbForced,
         Self::SwiotlbFull,
         Self::SwiotlbSmall,
+        Self::GartFull,
         Self::PowerDefaultWindow,
         Self::PowerMaximumMemory,
+        Self::PowerWindowFull,
         Self::PowerWindowExceedsMask,
         Self::RdmaOutsideWindow,
         Self::RdmaPathTooSlow,
@@ -148,8 +154,10 @@ impl Id {
             Self::SwiotlbForced => "swiotlb-forced",
             Self::SwiotlbFull => "swiotlb-full",
             Self::SwiotlbSmall => "swiotlb-small",
+            Self::GartFull => "gart-full",
             Self::PowerDefaultWindow => "power-default-window",
             Self::PowerMaximumMemory => "power-maximum-memory",
+            Self::PowerWindowFull => "power-window-full",
             Self::PowerWindowExceedsMask => "power-window-exceeds-mask",
             Self::RdmaOutsideWindow => "rdma-outside-window",
             Self::RdmaPathTooSlow => "rdma-path-too-slow",

@@ -71,7 +71,8 @@ fn xen(tree: &Tree) -> Option<Cited<Hypervisor>> {
     Some(Cited::new(Hypervisor::Xen, kind.at))
 }
 
-/// What a message of the kernel says of its hypervisor (arch/x86/kernel/cpu/hypervisor.c, arch/x86/xen, drivers/hv).
+/// What a message of the kernel says of its hypervisor (arch/x86/kernel/cpu/hypervisor.c, arch/x86/xen, drivers/hv), or of a
+/// machine that only a hypervisor emulates.
 pub(super) fn named_by(message: &str) -> Option<Hypervisor> {
     let named = |name: &str| match name {
         name if name.starts_with("Microsoft Hyper-V") || name.starts_with("Microsoft HyperV") => {
@@ -82,6 +83,9 @@ pub(super) fn named_by(message: &str) -> Option<Hypervisor> {
         name if name.starts_with("Xen") => Hypervisor::Xen,
         _ => Hypervisor::Other,
     };
+    if let Some(machine) = named_machine(message) {
+        return emulated(machine);
+    }
     match message.as_bytes().first()? {
         b'H' => message.strip_prefix("Hypervisor detected: ").map(named),
         b'B' => {
@@ -95,6 +99,31 @@ pub(super) fn named_by(message: &str) -> Option<Hypervisor> {
         }
         _ => None,
     }
+}
+
+/// The maker and model of the machine, in the line that the kernel prints at boot and with each call trace.
+pub(super) fn named_machine(message: &str) -> Option<&str> {
+    let name = message.strip_prefix("Hardware name: ").or_else(|| message.strip_prefix("DMI: "))?;
+    Some(name.split_once(", BIOS").map_or(name, |(name, _)| name).trim())
+}
+
+/// The hypervisor that emulates machines of this maker and model.
+fn emulated(machine: &str) -> Option<Hypervisor> {
+    const MODELS: [(&str, Hypervisor); 9] = [
+        ("QEMU ", Hypervisor::Qemu),
+        ("linux,dummy-virt", Hypervisor::Qemu),
+        ("Red Hat KVM", Hypervisor::Kvm),
+        ("Google Google Compute Engine", Hypervisor::Kvm),
+        ("Amazon EC2 ", Hypervisor::Kvm),
+        ("VMware", Hypervisor::VmWare),
+        ("Microsoft Corporation Virtual Machine", Hypervisor::HyperV),
+        ("Xen ", Hypervisor::Xen),
+        ("innotek GmbH VirtualBox", Hypervisor::Other),
+    ];
+    // Amazon's names of machines without a hypervisor end so: m5.metal.
+    let is_bare = machine.contains(".metal");
+    let found = MODELS.iter().find(|(start, _)| machine.starts_with(start));
+    found.filter(|_| !is_bare).map(|(_, hypervisor)| *hypervisor)
 }
 
 /// WSL2's kernels say so in their version.
@@ -139,6 +168,12 @@ mod tests {
         assert_eq!(named_by("Booting paravirtualized kernel on bare hardware"), None);
         assert_eq!(named_by("hv_vmbus: registering driver hv_pci"), Some(Hypervisor::HyperV));
         assert_eq!(named_by("hv_utils: x"), None);
+        let machine =
+            "Hardware name: QEMU Standard PC (Q35 + ICH9, 2009), BIOS 1.16.2-debian-1.16.2-1 04/01/2014";
+        assert_eq!(named_by(machine), Some(Hypervisor::Qemu));
+        assert_eq!(named_machine(machine), Some("QEMU Standard PC (Q35 + ICH9, 2009)"));
+        assert_eq!(named_by("DMI: Dell Inc. PowerEdge R640/0X45NX, BIOS 2.4.8 11/26/2019"), None);
+        assert_eq!(named_by("Hardware name: Amazon EC2 m5.metal/Not Specified, BIOS 1.0 10/16/2017"), None);
     }
 
     #[test]

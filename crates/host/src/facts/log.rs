@@ -7,10 +7,10 @@ use super::{function, iommu};
 use crate::kernel::message::fault::{Access, Reporter};
 use crate::kernel::message::pcie;
 use crate::kernel::message::{
-    AmdViMessage, BootMessage, DmaFault, EehMessage, IommuMessage, Logged, MemoryTypeMessage, Message,
-    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
+    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, IommuMessage, Logged, MemoryTypeMessage,
+    Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
 };
-use crate::kernel::{Architecture, Log};
+use crate::kernel::{Architecture, KernelVersion, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -106,19 +106,28 @@ pub struct BandwidthLine {
     pub at: Citation,
 }
 
-/// A mapping that found the bounce buffers full.
+/// A mapping that found no room in the bounce buffers or in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolFull {
     /// The function named in it.
     pub address: Option<Bdf>,
+    /// The device named in it, where that is no PCI function: `fe007000.dma-controller`.
+    pub other_device: Option<String>,
     /// Bytes that were to be mapped.
     pub bytes: Option<u64>,
-    /// Slots of the pool.
+    /// Slots of the pool; 0 where there is none.
     pub slots: Option<u64>,
     /// Slots in use.
     pub used_slots: Option<u64>,
     /// The line.
     pub at: Citation,
+}
+
+impl PoolFull {
+    /// Whether there is no pool at all.
+    pub fn lacks_pool(&self) -> bool {
+        self.slots == Some(0)
+    }
 }
 
 /// A mapping that the device's mask can't reach and that nothing bounced.
@@ -225,6 +234,14 @@ pub struct LogFacts {
     pub swiotlb_failed: Option<Citation>,
     /// `swiotlb buffer is full`, with the function.
     pub swiotlb_full: Vec<PoolFull>,
+    /// The GART remaps what devices can't reach.
+    pub gart: Option<Citation>,
+    /// Its bus addresses, in MiB.
+    pub gart_mebibytes: Option<Cited<u64>>,
+    /// Mappings that found them used up.
+    pub gart_full: Vec<PoolFull>,
+    /// Mappings that found a DMA window of POWER full, without a function's name.
+    pub windows_full: Occurrences,
     /// Mappings refused because of a mask.
     pub mask_overflows: Vec<MaskOverflow>,
     /// Faults, in order.
@@ -259,6 +276,10 @@ pub struct LogFacts {
     pub pcie_errors: BTreeMap<Bdf, PcieErrors>,
     /// The hypervisor that a line names.
     pub hypervisor: Option<Cited<Hypervisor>>,
+    /// Maker and model of the machine.
+    pub machine: Option<Cited<String>>,
+    /// The kernel, by a call trace.
+    pub traced_kernel: Option<Cited<KernelVersion>>,
     /// PCI functions that its lines name.
     pub functions: BTreeMap<Bdf, NamedFunction>,
     /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
@@ -294,6 +315,14 @@ impl LogFacts {
                 let named = hypervisor::named_by(record.message);
                 facts.hypervisor = named.map(|hypervisor| Cited::new(hypervisor, log.cite(record)));
             }
+            if facts.machine.is_none() {
+                let named = hypervisor::named_machine(record.message);
+                facts.machine = named.map(|name| Cited::new(name.to_owned(), log.cite(record)));
+            }
+            if facts.traced_kernel.is_none() {
+                let kernel = traced_kernel(record.message);
+                facts.traced_kernel = kernel.map(|kernel| Cited::new(kernel, log.cite(record)));
+            }
         }
         let mut problems = LogProblems::default();
         for logged in classify(&log) {
@@ -310,7 +339,9 @@ impl LogFacts {
         let groups = self.groups.iter().map(|(bdf, cited)| (*bdf, &cited.at));
         let mappings = self.own_mapping.iter().map(|(bdf, cited)| (*bdf, &cited.at));
         let faults = self.faults.iter().filter_map(|fault| Some((fault.address?, &fault.at)));
-        for (bdf, at) in groups.chain(mappings).chain(faults) {
+        let full = self.swiotlb_full.iter().chain(&self.gart_full);
+        let full = full.filter_map(|full| Some((full.address?, &full.at)));
+        for (bdf, at) in groups.chain(mappings).chain(faults).chain(full) {
             if self.functions.len() < function::FUNCTIONS_MAX {
                 self.functions.entry(bdf).or_insert_with(|| NamedFunction::at(at.clone()));
             }
@@ -327,6 +358,7 @@ impl LogFacts {
             Message::AmdVi(message) => self.keep_amd_vi(message, at),
             Message::Smmu(message) => self.keep_smmu(message, at),
             Message::Swiotlb(message) => self.keep_swiotlb(message, logged),
+            Message::Gart(message) => self.keep_gart(message, logged),
             Message::Window(message) => self.keep_window(message, logged),
             Message::Eeh(message) => self.keep_eeh(message, logged),
             Message::Pcie(message) => self.keep_pcie(message, logged),
@@ -438,8 +470,11 @@ impl LogFacts {
             }
             SwiotlbMessage::NoMemory(_) => self.swiotlb_failed = Some(at.clone()),
             SwiotlbMessage::Full { device, bytes, slots_total, slots_used } => {
+                let address = logged.bdf().or(*device);
+                let other = logged.device.as_ref().filter(|_| address.is_none());
                 self.swiotlb_full.push(PoolFull {
-                    address: logged.bdf().or(*device),
+                    address,
+                    other_device: other.map(|device| device.name.clone()),
                     bytes: *bytes,
                     slots: *slots_total,
                     used_slots: *slots_used,
@@ -462,6 +497,25 @@ impl LogFacts {
         }
     }
 
+    /// Keeps what the GART says.
+    fn keep_gart(&mut self, message: &GartMessage, logged: &Logged) {
+        let at = &logged.at;
+        match message {
+            GartMessage::InUse => self.gart = Some(at.clone()),
+            GartMessage::Reserved { mebibytes } => {
+                self.gart_mebibytes = Some(Cited::new(*mebibytes, at.clone()));
+            }
+            GartMessage::Full { device, bytes } => self.gart_full.push(PoolFull {
+                address: logged.bdf().or(*device),
+                other_device: None,
+                bytes: Some(*bytes),
+                slots: None,
+                used_slots: None,
+                at: at.clone(),
+            }),
+        }
+    }
+
     /// Keeps what POWER's DMA windows say.
     fn keep_window(&mut self, message: &WindowMessage, logged: &Logged) {
         let at = &logged.at;
@@ -476,7 +530,13 @@ impl LogFacts {
             };
             return;
         }
-        let Some(bdf) = logged.bdf() else { return };
+        let Some(bdf) = logged.bdf() else {
+            // Up to 3.x, and of other buses, the line names no PCI function.
+            if let WindowMessage::Exhausted { .. } = message {
+                self.windows_full.add(at.clone());
+            }
+            return;
+        };
         self.ddw.entry(bdf).or_default().keep(message, at);
     }
 
@@ -624,10 +684,20 @@ impl DdwLog {
     }
 }
 
+/// The kernel in the head of a call trace: `CPU: 3 PID: 812 Comm: fio Not tainted 6.1.0-18-amd64 #1 Debian 6.1.76-1`, up to 3.9
+/// `Pid: 812, comm: fio Not tainted 2.6.32-5-amd64 #1`.
+fn traced_kernel(message: &str) -> Option<KernelVersion> {
+    let is_head = message.starts_with("CPU: ") && message.contains(" Comm: ")
+        || message.starts_with("Pid: ") && message.contains(", comm: ");
+    let before = message.split_once(" #").filter(|_| is_head)?.0;
+    let release = before.rsplit(' ').next()?;
+    release.starts_with(|c: char| c.is_ascii_digit()).then(|| KernelVersion::parse(release)).flatten()
+}
+
 /// The architecture that alone prints such messages. Endianness of POWER and width of Arm are guessed.
 fn printed_by(message: &Message) -> Option<Architecture> {
     match message {
-        Message::VtD(_) | Message::MemoryType(_) => Some(Architecture::X86_64),
+        Message::VtD(_) | Message::MemoryType(_) | Message::Gart(_) => Some(Architecture::X86_64),
         // The module of AMD's IOMMUv2 says on every x86 machine that it found nothing.
         Message::AmdVi(_) => Some(Architecture::X86_64),
         Message::Smmu(_) => Some(Architecture::Aarch64),

@@ -34,7 +34,7 @@ pub struct Platform {
 
 /// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
 pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFacts) -> Platform {
-    let kernel = kernel_version(tree, log);
+    let kernel = kernel_version(tree, log).or_else(|| said.traced_kernel.clone());
     let cpuinfo = tree.text("proc/cpuinfo");
     let architecture = kernel
         .as_ref()
@@ -50,7 +50,7 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
         address_bits: cpuinfo.as_ref().and_then(address_bits),
         kernel,
         distribution: distribution(tree),
-        machine: machine(tree),
+        machine: machine(tree).or_else(|| said.machine.clone()),
         memory_end: memory_end(tree, iomem, memory_kib.as_ref()),
         memory_kib,
         nodes: numa::read(tree),

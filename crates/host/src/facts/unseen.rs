@@ -330,7 +330,8 @@ fn bounce_use(tree: &Tree, host: &Host) -> Option<Unseen> {
 
 /// Drivers, if the source does not show which is bound.
 fn drivers(host: &Host) -> Option<Unseen> {
-    (!host.shows_drivers && !host.adapters.is_empty())
+    let lacks_driver = host.adapters.iter().any(|adapter| adapter.function.driver.is_none());
+    (!host.shows_drivers && lacks_driver)
         .then(|| {
             let why =
                 "neither /sys/bus/pci/devices nor `Kernel driver in use` of lspci -k was there".to_owned();

@@ -9,6 +9,7 @@ pub mod boot;
 pub mod driver;
 pub mod eeh;
 pub mod fault;
+pub mod gart;
 pub mod iommu;
 pub mod memory_type;
 pub mod pcie;
@@ -24,6 +25,7 @@ pub use boot::BootMessage;
 pub use driver::DriverMessage;
 pub use eeh::EehMessage;
 pub use fault::DmaFault;
+pub use gart::GartMessage;
 pub use iommu::IommuMessage;
 pub use memory_type::MemoryTypeMessage;
 pub use pcie::PcieMessage;
@@ -49,6 +51,8 @@ pub enum Message {
     Smmu(SmmuMessage),
     /// Bounce buffers and direct mapping.
     Swiotlb(SwiotlbMessage),
+    /// The GART of old AMD processors.
+    Gart(GartMessage),
     /// POWER's DMA windows.
     Window(WindowMessage),
     /// POWER's PCI error recovery.
@@ -136,6 +140,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
         .or_else(|| amd_vi::read(body).map(Message::AmdVi))
         .or_else(|| smmu::read(body, device).map(Message::Smmu))
         .or_else(|| swiotlb::read(body).map(Message::Swiotlb))
+        .or_else(|| gart::read(body).map(Message::Gart))
         .or_else(|| window::read(body).map(Message::Window))
         .or_else(|| eeh::read(body).map(Message::Eeh))
         .or_else(|| pcie::read(body).map(Message::Pcie))

@@ -11,6 +11,7 @@ use crate::facts::iommu::DomainType;
 use crate::facts::log::{MaskOverflow, PoolFull};
 use crate::facts::{Adapter, Host};
 use crate::kernel::Effect;
+use crate::pci::Kind;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
 use std::collections::BTreeMap;
@@ -97,6 +98,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     masks
         .chain(forced_bouncing(case))
         .chain(pool_ran_out(host))
+        .chain(pool_missing(host))
         .chain(pool_nearly_full(host))
         .chain(overflows(host))
         .collect()
@@ -205,7 +207,7 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
 /// A finding for each adapter that found the pool full.
 fn pool_ran_out(host: &Host) -> Vec<Finding> {
     let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
-    for full in &host.log.swiotlb_full {
+    for full in host.log.swiotlb_full.iter().filter(|full| !full.lacks_pool()) {
         by_adapter.entry(full.address).or_default().push(full);
     }
     by_adapter.into_iter().map(|(address, lines)| pool_ran_out_for(host, address, &lines)).collect()
@@ -220,8 +222,10 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         let percent = used.saturating_mul(100).checked_div(slots).unwrap_or(100);
         format!(" with {} of {} slots ({percent} %) in use", grouped(used), grouped(slots))
     });
+    let other = lines.iter().find_map(|full| full.other_device.as_deref());
+    let whose = other.map_or_else(String::new, |name| format!("of {name} "));
     let mut what = format!(
-        "bounce buffers ran out ({}): requests{of_bytes} failed{of_slots}",
+        "no bounce buffer for requests {whose}({}): those{of_bytes} failed{of_slots}",
         counted(lines.len(), "time")
     );
     let too_large = bytes_max.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX);
@@ -232,26 +236,93 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         ));
     }
     let evidence = lines.first().map(|full| full.at.clone()).into_iter().chain(pool_citation(host));
-    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == address);
-    let split = match too_large {
-        true => Advice::say(
-            "let the driver ask for at most 256 KiB at a time (of a disk, `max_sectors_kb` of its queue in sysfs)",
-        ),
-        false => Advice::default(),
-    };
+    let adapter = address.and_then(|address| host.adapter(address));
+    let split = if too_large { smaller_requests(adapter) } else { Advice::default() };
     let slots = used.map_or_else(|| pool_slots(host), |(_, slots)| slots.max(pool_slots(host)));
-    Finding {
+    let finding = Finding {
         severity: Severity::Critical,
         address,
         what,
         evidence: evidence.collect(),
-        fix: match (too_large, used) {
-            // The pool was far from full: only the size of the request mattered.
-            (true, Some((used, slots))) if used < slots / 2 => split,
-            (true, _) => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
-            (false, _) => bounce_less(host, adapter, slots),
-        },
         ..pool_finding()
+    };
+    // The pool was far from full: only the size of the request mattered.
+    if too_large && used.is_some_and(|(used, slots)| used < slots / 2) {
+        let verify = "no new such line in `dmesg` under load";
+        return Finding { fix: split, risk: "none".to_owned(), verify: verify.into(), ..finding };
+    }
+    let fix = match too_large {
+        true => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
+        false => bounce_less(host, adapter, slots),
+    };
+    Finding { fix, ..finding }
+}
+
+/// How a driver asks for less than a mapping can have.
+fn smaller_requests(adapter: Option<&Adapter>) -> Advice {
+    const SPLIT: &str = "let the driver ask for at most 256 KiB at a time";
+    let class = adapter.and_then(|adapter| adapter.function.ids.class);
+    match class.map(|class| class.kind()) {
+        Some(Kind::Storage(_)) => {
+            Advice::say(SPLIT).and_say(" (of a disk, `max_sectors_kb` of its queue in sysfs)")
+        }
+        _ => SPLIT.into(),
+    }
+}
+
+/// A finding on mappings that needed a bounce buffer on a machine that has no pool of them.
+fn pool_missing(host: &Host) -> Vec<Finding> {
+    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
+    // Where the kernel also tells of the mask, that finding says it.
+    let is_told = |full: &PoolFull| host.log.mask_overflows.iter().any(|line| line.address == full.address);
+    let lacking = host.log.swiotlb_full.iter().filter(|full| full.lacks_pool() && !is_told(full));
+    for full in lacking {
+        by_adapter.entry(full.address).or_default().push(full);
+    }
+    let of_adapter = |(address, lines): (Option<Bdf>, Vec<&PoolFull>)| {
+        let first = lines.first()?;
+        let cause = no_pool(host, address);
+        let bytes = lines.iter().filter_map(|full| full.bytes).max().unwrap_or(0);
+        Some(Finding {
+            id: Id::SwiotlbSmall,
+            severity: Severity::Critical,
+            address,
+            what: format!(
+                "mappings of up to {} bytes needed a bounce buffer and failed ({}): {}",
+                grouped(bytes),
+                counted(lines.len(), "line"),
+                cause.why
+            ),
+            evidence: std::iter::once(first.at.clone()).chain(cause.evidence).collect(),
+            fix: cause.fix,
+            risk: cause.risk.to_owned(),
+            verify: "no new such line in `dmesg`".into(),
+            gain: None,
+            predicted: Vec::new(),
+            forecast: None,
+        })
+    };
+    by_adapter.into_iter().filter_map(of_adapter).collect()
+}
+
+/// Why there is no pool, and what helps. x86 sets one up where memory that was there at boot, or may be added, lies beyond
+/// 4 GiB, or an option forces it (arch/x86/kernel/pci-dma.c, `pci_swiotlb_detect`).
+fn no_pool(host: &Host, address: Option<Bdf>) -> NoBounce {
+    if let Some(cause) = switched_off(host) {
+        return cause;
+    }
+    let adapter = address.and_then(|address| host.adapter(address));
+    NoBounce {
+        why: "there is no pool of bounce buffers, because an option (`iommu=off`, which need not be in what was read) keeps it away, \
+              or because all memory lay below 4 GiB when the kernel booted and more was added later; a larger number for \
+              `swiotlb=` makes no pool",
+        evidence: None,
+        fix: Advice::say(
+            "remove `iommu=off` from the kernel command line if it is there; else boot with the memory in place that is added \
+             later, or use an adapter and driver with a 64-bit mask; or ",
+        )
+        .and(have_translated(host, adapter)),
+        risk: "with translation each I/O pays for a mapping",
     }
 }
 
@@ -410,10 +481,32 @@ struct NoBounce {
     risk: &'static str,
 }
 
+/// The option that keeps bounce buffers away, if the command line that was read has one.
+fn switched_off(host: &Host) -> Option<NoBounce> {
+    // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`) alone; it keeps the IOMMU off too.
+    let is_pool_asked = host.requests.swiotlb_active.is_some() || host.bounce.forced.is_some();
+    let off = host.requests.iommu_enabled.as_ref();
+    let off = off.filter(|asked| !asked.value && asked.at.text == "iommu=off" && !is_pool_asked);
+    if let Some(off) = off {
+        return Some(NoBounce {
+            why: "`iommu=off` keeps the kernel from translating and from setting bounce buffers up",
+            evidence: Some(off.at.clone()),
+            fix: LineEdit::of(host).stop_asking(&[Effect::Iommu(false)]).advice().and_say(
+                "; where the IOMMU itself must stay off, `intel_iommu=off` or `amd_iommu=off` leaves the bounce buffers",
+            ),
+            risk: "the IOMMU is then used again: each I/O pays for a mapping unless `iommu=pt` stands beside it",
+        });
+    }
+    host.bounce.never.as_ref().map(|never| NoBounce {
+        why: "the command line keeps bounce buffers off",
+        evidence: Some(never.clone()),
+        fix: Advice::say("let bounce buffers exist: ").and(let_bounce(host)),
+        risk: "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied",
+    })
+}
+
 /// Why nothing bounced this mapping.
 fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
-    const POOL_RISK: &str =
-        "the pool takes 64 MiB of memory below 4 GiB, and buffers beyond the mask are copied";
     const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
     let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == overflow.address);
     if overflow.is_bounced {
@@ -432,33 +525,18 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
         return NoBounce {
             why: "the kernel maps DMA with neither an IOMMU nor bounce buffers (`nommu`)",
             evidence: None,
-            fix: "use a kernel with bounce buffers (CONFIG_SWIOTLB; 64-bit kernels have them) or with an IOMMU; until \
-                  then keep memory within the device's mask with `mem=`"
+            fix: "use a kernel that has bounce buffers and sets them up below the device's mask, or one with an IOMMU; until then \
+                  keep memory within the mask with `mem=`, or use an adapter with a wider one"
                 .into(),
             risk: "with `mem=` the memory beyond is not used at all",
         };
     }
-    // arch/x86/kernel/pci-swiotlb.c sets no pool up with `iommu=off` (`no_iommu`) alone; it keeps the IOMMU off too.
-    let is_pool_asked = host.requests.swiotlb_active.is_some() || host.bounce.forced.is_some();
-    let off = host.requests.iommu_enabled.as_ref();
-    let off = off.filter(|asked| !asked.value && asked.at.text == "iommu=off" && !is_pool_asked);
-    if let Some(off) = off {
-        return NoBounce {
-            why: "`iommu=off` keeps the kernel from translating and from setting bounce buffers up",
-            evidence: Some(off.at.clone()),
-            fix: LineEdit::of(host).stop_asking(&[Effect::Iommu(false)]).advice().and_say(
-                "; where the IOMMU itself must stay off, `intel_iommu=off` or `amd_iommu=off` leaves the bounce buffers",
-            ),
-            risk: "the IOMMU is then used again: each I/O pays for a mapping unless `iommu=pt` stands beside it",
-        };
+    if let Some(cause) = switched_off(host) {
+        return cause;
     }
-    if let Some(never) = &host.bounce.never {
-        return NoBounce {
-            why: "the command line keeps bounce buffers off",
-            evidence: Some(never.clone()),
-            fix: Advice::say("let bounce buffers exist: ").and(let_bounce(host)),
-            risk: POOL_RISK,
-        };
+    let mut full = host.log.swiotlb_full.iter().filter(|full| full.address == overflow.address);
+    if full.any(PoolFull::lacks_pool) {
+        return no_pool(host, overflow.address);
     }
     // kernel/dma/swiotlb.c, `IO_TLB_SEGSIZE`: a mapping takes at most 128 slots in a row.
     if overflow.bytes.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX) {

@@ -4,6 +4,7 @@ mod boot_loader;
 mod bounce;
 mod errors;
 mod faults;
+mod gart;
 mod invalidation;
 mod line_edit;
 mod link;
@@ -36,6 +37,7 @@ pub(super) const RULES: &[Rule] = &[
     bounce::RULE,
     errors::RULE,
     faults::RULE,
+    gart::RULE,
     invalidation::RULE,
     link::RULE,
     memory_type::RULE,

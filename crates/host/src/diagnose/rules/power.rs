@@ -12,8 +12,9 @@ use crate::power::location::LocationCode;
 use crate::power::partition::Platform;
 use crate::power::slots::{self, Placement, SlotTables};
 use crate::power::window::Ddw;
-use crate::{Citation, Cited};
+use crate::{Bdf, Citation, Cited};
 use ddw::{DefaultReason, Era, Outcome, PageSizes, Prediction, Query, Request, predict, size};
+use toll::grouped;
 
 const VERIFY: &str = "after the reboot, /proc/device-tree/.../linux,direct64-ddr-window-info is on the adapter's \
                       bridge, and `iotoll inspect` shows direct-window";
@@ -71,6 +72,16 @@ pub(super) const RULE: Rule = Rule {
             verify: "as for power-default-window",
         },
         Explanation {
+            id: Id::PowerWindowFull,
+            meaning: "POWER: a DMA window had no room for a mapping, which failed.",
+            severity: "critical",
+            evidence: "the kernel's lines `iommu_alloc failed`",
+            fix: "let the adapter have a 64-bit window (see power-default-window); else let its driver map less at a time, with fewer \
+                  queues or smaller rings",
+            risk: "as for power-default-window",
+            verify: "no new such line in `dmesg` under load",
+        },
+        Explanation {
             id: Id::PowerWindowExceedsMask,
             meaning: "POWER: the adapter's direct window lies beyond what its DMA mask can address: its DMA \
                       fails.",
@@ -98,7 +109,38 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         }
     }
     findings.extend(article_limit(case, partition));
+    findings.extend(windows_full(host));
     findings
+}
+
+/// Findings on windows that had no room for a mapping, by adapter; of kernels before 3.x, whose lines name none, for the host.
+fn windows_full(host: &Host) -> Vec<Finding> {
+    let unnamed = &host.log.windows_full;
+    let of_host = unnamed.first.iter().map(|first| window_full(None, unnamed.count, first));
+    let named = host.log.ddw.iter().filter_map(|(address, log)| {
+        Some(window_full(Some(*address), log.exhausted.len() as u64, log.exhausted.first()?))
+    });
+    of_host.chain(named).collect()
+}
+
+/// A finding on a window that had no room for `count` mappings, the first of which is told in a line.
+fn window_full(address: Option<Bdf>, count: u64, first: &Citation) -> Finding {
+    let who = if address.is_some() { "" } else { " of an adapter that the lines don't name" };
+    Finding {
+        id: Id::PowerWindowFull,
+        severity: Severity::Critical,
+        address,
+        what: format!("a DMA window{who} had no room: {} mappings failed by the lines read", grouped(count)),
+        evidence: vec![first.clone()],
+        fix: "let the adapter have a 64-bit window: a slot and firmware that offer one, a driver with a 64-bit mask, and Linux 3.6, \
+              RHEL 6.1, SLES 11 SP2 or later; else let its driver map less at a time, with fewer queues or smaller rings"
+            .into(),
+        risk: NO_RISK.to_owned(),
+        verify: "no new line `iommu_alloc failed` in `dmesg` under load".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
 }
 
 /// One cause with its remedy.

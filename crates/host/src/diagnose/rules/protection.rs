@@ -198,15 +198,21 @@ fn attach_refused(host: &Host) -> impl Iterator<Item = Finding> {
         id: Id::UserAttachRefused,
         severity: Severity::Warning,
         address: *address,
-        what: "firmware keeps memory mapped for a device (RMRR), so the kernel refuses to give it to a guest or to a program \
-               of user space"
-            .to_owned(),
+        what: format!(
+            "firmware keeps memory mapped for a device ({}), so the kernel refuses to give it to a guest or to a program of user \
+             space",
+            match iommu_maker(host) {
+                Maker::Intel => "RMRR",
+                Maker::Amd => "IVMD",
+                Maker::Unknown => "Intel calls it RMRR, AMD IVMD, Arm RMR",
+            }
+        ),
         evidence: vec![at.clone()],
         fix: "update the machine's firmware, or turn off there what reserves memory for this slot or device; no kernel \
               option of mainline helps"
             .into(),
-        risk: "patched kernels take intel_iommu=relax_rmrr, which ignores what firmware asks for: a management processor \
-               may then write into memory of the guest"
+        risk: "patched kernels can ignore what firmware asks for (on Intel `intel_iommu=relax_rmrr`): a management processor may \
+               then write into memory of the guest"
             .to_owned(),
         verify: "the guest or program starts, and no new such line in `dmesg`".into(),
         gain: None,

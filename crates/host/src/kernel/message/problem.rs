@@ -1,8 +1,8 @@
 //! Which messages tell of something wrong, and of what.
 
 use super::{
-    AmdViMessage, DriverMessage, EehMessage, IommuMessage, MemoryTypeMessage, Message, PcieMessage,
-    SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
+    AmdViMessage, DriverMessage, EehMessage, GartMessage, IommuMessage, MemoryTypeMessage, Message,
+    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
 };
 
 impl Message {
@@ -15,6 +15,8 @@ impl Message {
             Self::AmdVi(message) => of_amd_vi(message),
             Self::Smmu(message) => of_smmu(message),
             Self::Swiotlb(message) => of_swiotlb(message),
+            Self::Gart(GartMessage::Full { .. }) => Some("the GART's bus addresses ran out"),
+            Self::Gart(GartMessage::InUse | GartMessage::Reserved { .. }) => None,
             Self::Window(message) => of_window(message),
             Self::Eeh(message) => of_eeh(message),
             Self::Pcie(message) => of_pcie(message),
@@ -76,7 +78,7 @@ fn of_smmu(message: &SmmuMessage) -> Option<&'static str> {
 fn of_swiotlb(message: &SwiotlbMessage) -> Option<&'static str> {
     match message {
         SwiotlbMessage::NoMemory(_) => Some("there was no memory for bounce buffers"),
-        SwiotlbMessage::Full { .. } => Some("bounce buffers ran out"),
+        SwiotlbMessage::Full { .. } => Some("no bounce buffer was to be had"),
         SwiotlbMessage::MaskOverflow { .. } => Some("a mapping was beyond the device's mask"),
         SwiotlbMessage::VmallocRejected => Some("a driver mapped memory that may not be mapped"),
         _ => None,

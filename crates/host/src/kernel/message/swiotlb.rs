@@ -1,5 +1,5 @@
 //! Bounce buffers and direct mapping: kernel/dma/{swiotlb,direct}.c, lib/swiotlb.c before 4.18,
-//! arch/x86/kernel/pci-{dma,swiotlb,nommu,gart_64}.c.
+//! arch/x86/kernel/pci-{dma,swiotlb,nommu}.c.
 
 use super::scan;
 use crate::Bdf;
@@ -9,8 +9,6 @@ use crate::Bdf;
 pub enum SwiotlbMessage {
     /// x86 uses bounce buffers for what memory a device cannot reach. Most machines never need them.
     InUse,
-    /// x86 uses the GART of old AMD processors as an IOMMU.
-    Gart,
     /// x86 uses no IOMMU.
     NoIommu,
     /// The buffer was set aside.
@@ -85,9 +83,6 @@ fn parse_pci_dma(body: &str) -> Option<SwiotlbMessage> {
     let rest = body.strip_prefix("PCI-DMA: ")?;
     if rest.starts_with("Using software bounce buffering") || rest.starts_with("Using SWIOTLB") {
         return Some(SwiotlbMessage::InUse);
-    }
-    if rest.starts_with("using GART IOMMU") || rest.starts_with("Using GART IOMMU") {
-        return Some(SwiotlbMessage::Gart);
     }
     rest.starts_with("Disabling IOMMU").then_some(SwiotlbMessage::NoIommu)
 }
@@ -195,7 +190,6 @@ mod tests {
     #[test]
     fn messages() {
         check("PCI-DMA: Using software bounce buffering for IO (SWIOTLB)", "InUse");
-        check("PCI-DMA: using GART IOMMU.", "Gart");
         check("PCI-DMA: Disabling IOMMU.", "NoIommu");
         check(
             "Placing 64MB software IO TLB between ffff880020000000 - ffff880024000000",
