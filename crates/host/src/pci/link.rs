@@ -100,7 +100,7 @@ impl LinkEnd {
             width_max: link.width_max,
             speed: link.speed,
             width: link.width,
-            speed_target: link.speed_target,
+            speed_target: link.speed_target.filter(|_| controls_link(at, express.port)),
             training: link.training,
         }
     }
@@ -117,6 +117,13 @@ impl LinkEnd {
             training: self.training.or(other.training),
         }
     }
+}
+
+/// Whether a function has the link's controls. Those of a device's other functions are reserved, and read 0 (Base Specification,
+/// "Link Control 2 Register").
+fn controls_link(at: Bdf, port: Option<PortType>) -> bool {
+    let is_first = at.device == 0 && at.function == 0;
+    is_first || !port.is_some_and(PortType::is_endpoint)
 }
 
 /// One link: the downstream-facing port above it and the function below it.

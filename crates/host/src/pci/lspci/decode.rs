@@ -234,12 +234,20 @@ fn aspm(control: &str, state: &str) -> Option<bool> {
 fn slot(block: &Block<'_>) -> SlotCapability {
     let capabilities = block.register("SltCap");
     SlotCapability {
-        number: decimal(capabilities, "Slot #"),
+        number: slot_number(capabilities),
         hot_plug: flag(capabilities, "HotPlug"),
         hot_plug_surprise: flag(capabilities, "Surprise"),
         // The first `PresDet` is the state; the second, behind `Changed:`, is whether it changed.
         occupied: flag(block.register("SltSta"), "PresDet"),
     }
+}
+
+/// The number in `Slot #64, PowerLimit 25W`. Before pciutils 3.1.7 it is hexadecimal, and the limit has no unit:
+/// `Slot # 40, PowerLimit 25.000000`.
+fn slot_number(capabilities: &str) -> Option<u16> {
+    let number = word_after(capabilities, "Slot #")?;
+    let is_old = word_after(capabilities, "PowerLimit ").is_some_and(|limit| !limit.ends_with('W'));
+    u16::from_str_radix(number, if is_old { 16 } else { 10 }).ok()
 }
 
 /// The Power Management capability.
@@ -425,6 +433,19 @@ mod tests {
         assert_eq!(aspm("ASPM L1 Enabled; RCB 64 bytes", "L0s"), Some(false));
         assert_eq!(aspm("ASPM Disabled; RCB 64 bytes", "L1"), Some(false));
         assert_eq!(aspm("", "L1"), None);
+    }
+
+    #[test]
+    fn slot_numbers() {
+        for text in [
+            "HotPlug+ Slot # 1a, PowerLimit 25.000000; Interlock-",
+            "HotPlug+ Slot #26, PowerLimit 25.000W; Interlock-",
+            "HotPlug+ Slot #26, PowerLimit 25W; Interlock-",
+            "HotPlug+ Slot #26",
+        ] {
+            assert_eq!(slot_number(text), Some(26), "{text}");
+        }
+        assert_eq!(slot_number("HotPlug+ Surprise-"), None);
     }
 
     fn listed(body: &str) -> Capabilities {
