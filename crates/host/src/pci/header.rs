@@ -13,6 +13,13 @@ pub struct SubsystemId {
     pub device: u16,
 }
 
+impl SubsystemId {
+    /// The card of these registers. Parts without them read zeros or ones.
+    pub(super) fn of_registers(vendor: u16, device: u16) -> Option<Self> {
+        (vendor != 0 && vendor != 0xffff).then_some(Self { vendor, device })
+    }
+}
+
 /// Fields of the header's first 64 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
@@ -36,7 +43,7 @@ pub struct Header {
     pub multi_function: Option<bool>,
     /// Subsystem IDs; bridges keep them in a capability.
     pub subsystem: Option<SubsystemId>,
-    /// Bus numbers, of PCI-to-PCI bridges.
+    /// Bus numbers, of PCI-to-PCI and CardBus bridges.
     pub buses: Option<BridgeBuses>,
 }
 
@@ -53,7 +60,7 @@ pub enum Layout {
     Other(u8),
 }
 
-/// The buses of a PCI-to-PCI bridge.
+/// The buses of a PCI-to-PCI or CardBus bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BridgeBuses {
     /// The bus that it sits on.
@@ -82,7 +89,7 @@ impl Header {
             layout,
             multi_function: header_type.map(|value| value & 0x80 != 0),
             subsystem: layout.and_then(|layout| subsystem(config, layout)),
-            buses: layout.filter(|&layout| layout == Layout::Bridge).and_then(|_| buses(config)),
+            buses: layout.filter(|&layout| layout.has_buses()).and_then(|_| buses(config)),
         }
     }
 }
@@ -96,6 +103,11 @@ impl Layout {
             other => Self::Other(other),
         }
     }
+
+    /// Whether it has bus numbers. Those of CardBus bridges are at the offsets of PCI-to-PCI bridges.
+    fn has_buses(self) -> bool {
+        matches!(self, Self::Bridge | Self::CardBus)
+    }
 }
 
 /// The subsystem's vendor and device ID, where this layout has them.
@@ -108,9 +120,7 @@ fn subsystem(config: ConfigSpace<'_>, layout: Layout) -> Option<SubsystemId> {
     };
     let registers = config.structure(at);
     let word = |offset| u16::try_from(registers.word(offset)?).ok();
-    let id = SubsystemId { vendor: word(0)?, device: word(2)? };
-    // Zero is what parts without the registers read.
-    (id.vendor != 0 && id.vendor != 0xffff).then_some(id)
+    SubsystemId::of_registers(word(0)?, word(2)?)
 }
 
 /// The bus numbers of a bridge.
@@ -157,6 +167,16 @@ mod tests {
         assert_eq!(header.subsystem, Some(SubsystemId { vendor: 0x15d9, device: 0x1234 }));
         let short = Header::decode(ConfigSpace::new(&bytes[..64]));
         assert_eq!((short.buses, short.subsystem), (Some(buses), None));
+    }
+
+    #[test]
+    fn cardbus_bridge() {
+        let bytes =
+            Image::bridge(0x1c, 0x1d, 0x20).set(0x0e, &[2]).set(0x40, &[0xd9, 0x15, 0x34, 0x12]).bytes();
+        let header = Header::decode(ConfigSpace::new(&bytes));
+        let buses = BridgeBuses { primary: 0x1c, secondary: 0x1d, subordinate: 0x20 };
+        assert_eq!((header.layout, header.buses), (Some(Layout::CardBus), Some(buses)));
+        assert_eq!(header.subsystem, Some(SubsystemId { vendor: 0x15d9, device: 0x1234 }));
     }
 
     #[test]
