@@ -68,7 +68,10 @@ pub fn version_cpuinfo(data: &[u8]) {
 
 /// What lspci prints.
 pub fn lspci_text(data: &[u8]) {
-    for record in lspci::parse(&text("lspci", data)) {
+    let text = text("lspci", data);
+    let records = lspci::parse(&text);
+    assert!(lspci::addresses(text.body()).count() >= records.len(), "the bound counts every record");
+    for record in records {
         let _ = record.cite("LnkSta");
         if let Presence::Present(express) = &record.capabilities.express {
             let _ = host::pci::LinkEnd::from_registers(record.bdf, express);

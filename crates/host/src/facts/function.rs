@@ -202,7 +202,10 @@ fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
             vendor: record.vendor.unwrap_or(0xffff),
             device: record.device.unwrap_or(0xffff),
             subsystem: record.subsystem,
-            class: record.class.or_else(|| class_named(record.class_name.as_deref()?)),
+            class: record
+                .class
+                .or_else(|| class_named(record.class_name.as_deref()?))
+                .or_else(|| record.buses.map(|_| ClassCode::PCI_BRIDGE)),
         },
         config_reach: None,
         config_at: None,
@@ -210,7 +213,7 @@ fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
         capabilities: record.capabilities.clone(),
         link: Cited::new(end.unwrap_or_else(|| LinkEnd::unknown(record.bdf)), record.cite("LnkSta").clone()),
         driver: record.driver.clone(),
-        shows_driver: record.has_details(),
+        shows_driver: record.shows_driver,
         iommu_group: record.iommu_group.clone(),
         numa_node: record.numa_node.clone(),
     }

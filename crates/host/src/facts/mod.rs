@@ -104,7 +104,7 @@ impl Host {
         });
         let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
-        let listing = lspci_text(tree).map_or_else(Vec::new, |text| lspci::joined(lspci::parse(&text)));
+        let listing = lspci::joined(lspci_texts(tree).iter().flat_map(lspci::parse).collect());
         let mut functions = function::read(tree, &listing);
         let has_sysfs = tree.exists("sys/bus/pci/devices");
         // lspci -v names the driver in use of every function that has one.
@@ -255,24 +255,24 @@ fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, 
     Some((log.clone(), of_mark("Kernel command line: ").or_else(|| of_mark("Command line: "))?))
 }
 
-/// lspci's output as sosreports hold it; read where sysfs is missing, and for what sysfs does not say.
-fn lspci_text(tree: &Tree) -> Option<crate::Text> {
-    let text = lspci_paths(tree).iter().find_map(|path| tree.text(path))?;
-    let functions = lspci::first_lines(text.body());
-    function::is_within_limit(tree, text.file(), functions).then_some(text)
+/// lspci's outputs, the most verbose first; read where sysfs is missing, and for what sysfs does not say.
+fn lspci_texts(tree: &Tree) -> Vec<crate::Text> {
+    let texts = lspci_paths(tree).into_iter().filter_map(|path| tree.text(&path));
+    let is_read =
+        |text: &crate::Text| function::is_within_limit(tree, text.file(), lspci::addresses(text.body()));
+    texts.filter(is_read).collect()
 }
 
-/// Files with lspci's output, the most verbose first. sosreports name them after the command with its options; the tree of
-/// `-t` has no records.
+/// Files with lspci's output. sosreports name them after the command with its options.
 fn lspci_paths(tree: &Tree) -> Vec<String> {
     let mut paths = Vec::new();
     for folder in ["sos_commands/pci", "sos_commands/hardware"] {
         let names = tree.names(folder).into_iter().filter(|name| name.starts_with("lspci"));
-        let with_records = names.filter(|name| !name.contains("-t") && !name.contains("vt"));
-        paths.extend(with_records.map(|name| format!("{folder}/{name}")));
+        paths.extend(names.map(|name| format!("{folder}/{name}")));
     }
     let verbosity = |path: &String| path.bytes().filter(|byte| *byte == b'v').count();
     paths.sort_by_key(|path| std::cmp::Reverse(verbosity(path)));
     // What was given beside a capture comes first.
-    ["lspci".to_owned(), "lspci.txt".to_owned()].into_iter().chain(paths).collect()
+    let given = ["lspci", "lspci.txt", "lspci_-mm", "lspci_-tv"].map(str::to_owned);
+    given.into_iter().chain(paths).collect()
 }

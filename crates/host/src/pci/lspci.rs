@@ -2,15 +2,20 @@
 //!
 //! Captures often hold this text and nothing else about PCI. It becomes the same [`Capabilities`] that
 //! configuration space does; where the text contains a hexadecimal dump, the dump takes precedence.
-//! The tree of `lspci -t` and the machine-readable formats are not parsed: neither contains registers.
+//! The machine-readable formats (`-m`, `-mm`) and the tree (`-t`) contain no registers: the former tell what a function is and
+//! who drives it, the latter which bridge is above it. A text may hold several formats one after another.
 
+mod bus_tree;
 mod decode;
 mod heading;
 mod listing;
+mod machine;
 mod title;
 
+use self::bus_tree::{Node, TreeReader};
 use self::heading::Heading;
 use self::listing::Listing;
+use self::machine::Fields;
 use super::capability::Capabilities;
 use super::class::ClassCode;
 use super::config::ConfigSpace;
@@ -28,6 +33,8 @@ pub struct Record {
     pub bdf: Bdf,
     /// The record's first line.
     pub at: Citation,
+    /// The format that it was first told in.
+    pub format: Format,
     /// Class Code. Printed with `-n` or `-nn`, or a dump.
     pub class: Option<ClassCode>,
     /// Name of the class.
@@ -48,6 +55,8 @@ pub struct Record {
     pub physical_slot: Option<String>,
     /// Driver in use.
     pub driver: Option<Cited<String>>,
+    /// Whether a driver in use would be printed: a short line shows none.
+    pub shows_driver: bool,
     /// Modules that could drive it.
     pub modules: Vec<String>,
     /// NUMA node. lspci omits it if the kernel knows none.
@@ -76,36 +85,146 @@ impl Record {
     }
 }
 
-/// Parses all records, in the order of the text. Lines that belong to no record are skipped.
-pub fn parse(text: &Text) -> Vec<Record> {
-    let mut records = Vec::new();
-    let mut open: Option<Lines<'_>> = None;
-    for (number, line) in text.lines() {
-        if line.trim().is_empty() {
-            records.extend(open.take().map(|lines| lines.parse(text)));
-        } else if line.starts_with([' ', '\t']) {
-            if let Some(lines) = &mut open {
-                lines.body.push((number, line));
-            }
-        } else if let Some(heading) = Heading::parse(line) {
-            let next = Lines { heading, first: (number, line), body: Vec::new(), dump: Vec::new() };
-            records.extend(open.replace(next).map(|lines| lines.parse(text)));
-        } else if let Some(lines) = &mut open {
-            append_dump_row(line, &mut lines.dump);
-        }
-    }
-    records.extend(open.map(|lines| lines.parse(text)));
-    records
+/// What lspci was asked to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A paragraph or a line for each function, for people.
+    Listing,
+    /// Fields, for programs: `-m` and `-mm`.
+    MachineReadable,
+    /// The tree of bridges: `-t`.
+    Tree,
 }
 
-/// Whether a line can belong to a record that was begun: it is indented, empty, or a row of a dump.
+impl Format {
+    /// The format in which a line begins to tell of a function, or of a tree of them.
+    pub fn of(line: &str) -> Option<Self> {
+        if machine::address(line).is_some() {
+            Some(Self::MachineReadable)
+        } else if bus_tree::is_root(line) {
+            Some(Self::Tree)
+        } else {
+            Heading::parse(line).map(|_| Self::Listing)
+        }
+    }
+}
+
+/// Parses all records, in the order of the text. Lines that belong to no record are skipped.
+pub fn parse(text: &Text) -> Vec<Record> {
+    let mut parser = Parser { text, tree: TreeReader::default(), open: None, records: Vec::new() };
+    for (number, line) in text.lines() {
+        parser.take(number, line);
+    }
+    parser.close();
+    mark_shown_drivers(&mut parser.records);
+    parser.records
+}
+
+/// Marks all machine-readable records if one of them shows a driver or a module: then lspci was run with `-k`, and a record
+/// without any is of a function without a driver.
+fn mark_shown_drivers(records: &mut [Record]) {
+    let is_machine_readable = |record: &Record| record.format == Format::MachineReadable;
+    let shows_any = |record: &Record| record.driver.is_some() || !record.modules.is_empty();
+    if records.iter().any(|record| is_machine_readable(record) && shows_any(record)) {
+        let marked = records.iter_mut().filter(|record| is_machine_readable(record));
+        marked.for_each(|record| record.shows_driver = true);
+    }
+}
+
+/// Reads a text line by line.
+struct Parser<'a> {
+    text: &'a Text,
+    tree: TreeReader,
+    /// The function that lines are about.
+    open: Option<Open<'a>>,
+    records: Vec<Record>,
+}
+
+/// A function while its lines are read.
+struct Open<'a> {
+    told: Told<'a>,
+    /// Its hexadecimal dump.
+    dump: Vec<u8>,
+}
+
+/// What is told of a function, by the format of the text.
+enum Told<'a> {
+    Listing(Lines<'a>),
+    MachineReadable(Fields),
+}
+
+impl<'a> Parser<'a> {
+    /// Takes a line.
+    fn take(&mut self, number: u32, line: &'a str) {
+        let nodes = self.tree.read(line);
+        if line.trim().is_empty() {
+            self.close();
+            self.tree.end();
+        } else if !nodes.is_empty() {
+            self.close();
+            self.records.extend(nodes.into_iter().map(|node| node_record(self.text, number, line, &node)));
+        } else if line.starts_with([' ', '\t']) {
+            if let Some(Open { told: Told::Listing(lines), .. }) = &mut self.open {
+                lines.body.push((number, line));
+            }
+        } else if let Some(fields) = Fields::begin(self.text, number, line) {
+            self.begin(Told::MachineReadable(fields));
+        } else if let Some(heading) = Heading::parse(line) {
+            self.begin(Told::Listing(Lines { heading, first: (number, line), body: Vec::new() }));
+        } else if let Some(open) = &mut self.open {
+            if let Told::MachineReadable(fields) = &mut open.told {
+                fields.push(self.text, number, line);
+            }
+            append_dump_row(line, &mut open.dump);
+        }
+    }
+
+    /// Begins a function.
+    fn begin(&mut self, told: Told<'a>) {
+        self.close();
+        self.open = Some(Open { told, dump: Vec::new() });
+    }
+
+    /// Ends the function that lines were about.
+    fn close(&mut self) {
+        let Some(Open { told, dump }) = self.open.take() else { return };
+        let mut record = match told {
+            Told::Listing(lines) => lines.parse(self.text),
+            Told::MachineReadable(fields) => fields.into_record(),
+        };
+        record.config = dump;
+        record.complete_from_dump();
+        self.records.push(record);
+    }
+}
+
+/// The record of a function in a tree.
+fn node_record(text: &Text, number: u32, line: &str, node: &Node<'_>) -> Record {
+    let (name, ids) = node.name.map_or((None, None), heading::name_and_ids);
+    let primary = node.address.bus;
+    Record {
+        vendor: ids.map(|(vendor, _)| vendor),
+        device: ids.map(|(_, device)| device),
+        name: name.map(str::to_owned),
+        buses: node.buses.map(|(secondary, subordinate)| BridgeBuses { primary, secondary, subordinate }),
+        format: Format::Tree,
+        ..Record::new(node.address, text.cite(number, line))
+    }
+}
+
+/// Whether a line can belong to a record or a tree that was begun: it is indented, empty, a field, or a row of a dump.
 pub fn continues_record(line: &str) -> bool {
     let is_row = line.split_once(": ").is_some_and(|(offset, row)| {
         offset.len() <= 3
             && offset.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && row.split_whitespace().all(|byte| hex_byte(byte).is_some())
+            && row.split_whitespace().all(|byte| hex::<u8>(byte, 2).is_some())
     });
-    line.is_empty() || line.starts_with([' ', '\t']) || is_row
+    line.is_empty() || line.starts_with([' ', '\t']) || is_row || is_field(line)
+}
+
+/// Whether a line is a field of the machine-readable format.
+pub fn is_field(line: &str) -> bool {
+    machine::field(line).is_some()
 }
 
 /// Records of the same function joined into one, in the order of their first appearance. A text may hold a short list and
@@ -125,9 +244,13 @@ pub fn joined(records: Vec<Record>) -> Vec<Record> {
     joined
 }
 
-/// The first line of each record.
-pub fn first_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| Heading::parse(line).is_some())
+/// The addresses of all functions that a text tells of, as often as it does.
+pub fn addresses(text: &str) -> impl Iterator<Item = Bdf> {
+    let mut tree = TreeReader::default();
+    text.lines().flat_map(move |line| {
+        let first = machine::address(line).or_else(|| Heading::parse(line).map(|heading| heading.bdf));
+        tree.read(line).into_iter().map(|node| node.address).chain(first)
+    })
 }
 
 /// Appends a row of a dump, such as `40: 11 80 40 80`. A row whose offset does not continue the dump is ignored.
@@ -136,13 +259,19 @@ fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     if usize::from_str_radix(offset, 16) != Ok(dump.len()) || dump.len() >= CONFIG_BYTES_MAX {
         return;
     }
-    let bytes: Option<Vec<u8>> = row.split_whitespace().take(16).map(hex_byte).collect();
+    let bytes: Option<Vec<u8>> = row.split_whitespace().take(16).map(|byte| hex(byte, 2)).collect();
     dump.extend(bytes.unwrap_or_default());
 }
 
-/// Parses two hexadecimal digits.
-fn hex_byte(digits: &str) -> Option<u8> {
-    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+/// Parses a number of exactly so many hexadecimal digits.
+fn hex<T: TryFrom<u32>>(digits: &str, count: usize) -> Option<T> {
+    let plain = digits.len() == count && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain.then(|| u32::from_str_radix(digits, 16).ok()?.try_into().ok()).flatten()
+}
+
+/// Whether this can be the name of a driver, which is a folder of sysfs.
+fn is_driver(name: &str) -> bool {
+    !name.contains('/')
 }
 
 /// The lines of one record.
@@ -150,7 +279,6 @@ struct Lines<'a> {
     heading: Heading<'a>,
     first: (u32, &'a str),
     body: Vec<(u32, &'a str)>,
-    dump: Vec<u8>,
 }
 
 impl Lines<'_> {
@@ -160,21 +288,16 @@ impl Lines<'_> {
         let heading = &self.heading;
         let named_interface = heading.interface.or(listing.is_verbose().then_some(0));
         let mut record = Record {
-            bdf: heading.bdf,
-            at: text.cite(self.first.0, self.first.1),
             class: heading.class.map(|class| ClassCode { interface: named_interface, ..class }),
             class_name: heading.class_name.map(str::to_owned),
             vendor: heading.ids.map(|(vendor, _)| vendor),
             device: heading.ids.map(|(_, device)| device),
             name: heading.name.map(str::to_owned),
             revision: heading.revision,
-            subsystem: None,
-            subsystem_name: None,
             physical_slot: listing.field("Physical Slot").map(|(_, slot)| slot.to_owned()),
             driver: listing
                 .field("Kernel driver in use")
-                // A driver's name is a folder of sysfs.
-                .filter(|(_, driver)| !driver.contains('/'))
+                .filter(|(_, driver)| is_driver(driver))
                 .map(|(line, driver)| Cited::new(driver.to_owned(), text.cite(line, driver))),
             modules: modules(&listing),
             numa_node: listing.number("NUMA node").map(|(line, all, n)| Cited::new(n, text.cite(line, all))),
@@ -186,19 +309,48 @@ impl Lines<'_> {
             access_denied: listing.is_denied(),
             capabilities: decode::capabilities(&listing),
             registers: listing.cite(text),
-            config: self.dump,
+            ..Record::new(heading.bdf, text.cite(self.first.0, self.first.1))
         };
         if let Some(subsystem) = listing.subsystem() {
             (record.subsystem, record.subsystem_name) = heading::subsystem(subsystem);
         }
-        record.complete_from_dump();
+        record.shows_driver = record.has_details();
         record
     }
 }
 
 impl Record {
+    /// The record of a function of which nothing else is known.
+    fn new(bdf: Bdf, at: Citation) -> Self {
+        Self {
+            bdf,
+            at,
+            format: Format::Listing,
+            class: None,
+            class_name: None,
+            vendor: None,
+            device: None,
+            name: None,
+            revision: None,
+            subsystem: None,
+            subsystem_name: None,
+            physical_slot: None,
+            driver: None,
+            shows_driver: false,
+            modules: Vec::new(),
+            numa_node: None,
+            iommu_group: None,
+            bus_master: None,
+            buses: None,
+            access_denied: false,
+            capabilities: Capabilities::default(),
+            config: Vec::new(),
+            registers: BTreeMap::new(),
+        }
+    }
+
     /// Whether it has more than its first line.
-    pub fn has_details(&self) -> bool {
+    fn has_details(&self) -> bool {
         self.bus_master.is_some()
             || self.driver.is_some()
             || self.subsystem_name.is_some()
@@ -230,6 +382,7 @@ impl Record {
         self.subsystem_name = self.subsystem_name.take().or(other.subsystem_name);
         self.physical_slot = self.physical_slot.take().or(other.physical_slot);
         self.driver = self.driver.take().or(other.driver);
+        self.shows_driver |= other.shows_driver;
         if self.modules.is_empty() {
             self.modules = other.modules;
         }
@@ -326,7 +479,7 @@ mod tests {
     fn other_lines() {
         for body in [
             "",
-            "-[0000:00]-+-00.0\n",
+            "-[0000:00]-\n",
             "pcilib: Cannot open /proc/bus/pci\n",
             "lspci: Unable to load libkmod resources: error -2\n",
             "3b:00.8 Ethernet controller: x\n",
@@ -335,6 +488,29 @@ mod tests {
         ] {
             assert_eq!(records(body), [], "{body}");
         }
+    }
+
+    #[test]
+    fn a_text_of_several_formats() {
+        let body = "-[0000:00]---01.0-[3b]----00.0  Maker Model [15b3:1017]\n\n\
+            Slot:\t3b:00.0\nClass:\tEthernet controller [0200]\nVendor:\tMaker [15b3]\nDevice:\tModel [1017]\n\
+            Driver:\tmlx5_core\nIOMMUGroup:\t26\n\n\
+            3b:00.0 Ethernet controller: Maker Model (rev 01)\n\
+            00:1f.0 \"ISA bridge\" \"Maker\" \"Bridge\" -p00 \"\" \"\"\n00: 86 80 34 12\n";
+        let formats: Vec<Format> = records(body).iter().map(|record| record.format).collect();
+        use Format::{Listing, MachineReadable, Tree};
+        assert_eq!(formats, [Tree, Tree, MachineReadable, Listing, MachineReadable]);
+        assert_eq!(addresses(body).count(), 5);
+        let joined = joined(records(body));
+        let [port, nic, isa] = joined.as_slice() else { panic!("{joined:?}") };
+        assert_eq!(port.buses, Some(BridgeBuses { primary: 0, secondary: 0x3b, subordinate: 0x3b }));
+        assert_eq!((nic.vendor, nic.revision), (Some(0x15b3), Some(1)));
+        assert_eq!(nic.name.as_deref(), Some("Maker Model"));
+        assert_eq!(nic.class, ClassCode::parse("0200"));
+        assert_eq!(nic.iommu_group.as_ref().map(|group| (group.value, group.at.line)), Some((26, Some(8))));
+        assert_eq!((isa.vendor, isa.device), (Some(0x8086), Some(0x1234)));
+        // Some function's driver is shown, so that of all is.
+        assert!(nic.shows_driver && isa.shows_driver && !port.shows_driver);
     }
 
     #[test]
@@ -487,6 +663,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text(body in "[ -~\t\né]{0,600}") {
+            assert!(addresses(&body).count() >= records(&body).len(), "{body}");
             let _ = records(&body);
         }
 

@@ -58,6 +58,8 @@ pub const READS: &[Read] = &[
     row("sos_commands/hardware/*", Content::Listing, "lspci, in sosreports"),
     row("lspci", Content::Listing, "lspci, of captures only"),
     row("lspci.txt", Content::Listing, "lspci, of captures only"),
+    row("lspci_-mm", Content::Listing, "lspci in its machine-readable formats, of captures only"),
+    row("lspci_-tv", Content::Listing, "the tree of lspci, of captures only"),
     row("proc/version", Content::Log, "kernel version"),
     row("proc/cpuinfo", Content::Text, "processors"),
     row("proc/meminfo", Content::Text, "memory"),

@@ -17,7 +17,7 @@ mod prompt;
 pub use hosts::SeveralHosts;
 
 use super::memory::Memory;
-use crate::pci::lspci;
+use crate::pci::lspci::{self, Format};
 use line::{Kind, Shape};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 /// Where the kernel's log lies in a capture.
 const LOG: &str = "var/log/dmesg";
-/// Where lspci's output lies.
+/// Where lspci's output lies, by its format: each tells what the others do not.
+const LISTINGS: [(Format, &str); 3] =
+    [(Format::Listing, LISTING), (Format::MachineReadable, "lspci_-mm"), (Format::Tree, "lspci_-tv")];
 const LISTING: &str = "lspci";
 
 /// What a text tells of a host, with the name that citations give the text.
@@ -130,6 +132,16 @@ pub(super) struct Cut {
     hosts: Vec<(u32, String)>,
 }
 
+/// Where lspci's output in a format lies.
+fn listing(format: Format) -> &'static str {
+    LISTINGS.into_iter().find(|(known, _)| *known == format).map_or(LISTING, |(_, path)| path)
+}
+
+/// Whether a file is output of lspci.
+fn is_listing(path: &str) -> bool {
+    LISTINGS.into_iter().any(|(_, known)| known == path)
+}
+
 /// Whether a file has one line, of which a later one is newer.
 fn is_single(path: &str) -> bool {
     matches!(path, "proc/cmdline" | "proc/version" | "uname")
@@ -176,8 +188,8 @@ fn cut(text: &str) -> Cut {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
-        Shape { log: true, listing: false, mixed: false } => Some(LOG),
-        Shape { log: false, listing: true, mixed: false } => Some(LISTING),
+        Shape { log: true, listing: None, mixed: false } => Some(LOG),
+        Shape { log: false, listing: Some(format), mixed: false } => Some(listing(format)),
         _ => None,
     };
     if let Some(path) = whole {
@@ -240,9 +252,9 @@ impl Reader {
                     self.cut.members.push((group, name.to_owned()));
                 }
             }
-            Kind::Function { indent } => {
+            Kind::Function { format, indent } => {
+                self.push(listing(format), number, line.get(indent..).unwrap_or(line));
                 self.indent = indent;
-                self.push(LISTING, number, line.get(indent..).unwrap_or(line));
             }
             Kind::Log => {
                 let is_command_line = line.contains("ommand line: ");
@@ -263,9 +275,9 @@ impl Reader {
     fn take_other(&mut self, number: u32, line: &str) {
         let is_blank = line.trim().is_empty();
         match self.open {
-            Some(LISTING) if lspci::continues_record(line) => {
+            Some(path) if is_listing(path) && lspci::continues_record(line) => {
                 let text = line.get(self.indent..).filter(|_| line.len() > self.indent).unwrap_or("");
-                self.push(LISTING, number, text);
+                self.push(path, number, text);
             }
             Some(LOG) if self.by_command && !is_blank => self.push(LOG, number, line.trim()),
             Some(LOG) if self.in_fence && line::is_wrapped(line, self.last_columns) => {
@@ -273,7 +285,7 @@ impl Reader {
                     log.push_wrapped(line);
                 }
             }
-            Some(path) if self.by_command && path != LISTING && !is_blank => {
+            Some(path) if self.by_command && !is_listing(path) && !is_blank => {
                 self.push(path, number, line.trim())
             }
             // Outputs begin after an empty line as often as not.

@@ -1,5 +1,6 @@
 //! The first line of a record, and other lines with IDs or bus numbers.
 
+use super::hex;
 use crate::Bdf;
 use crate::pci::class::ClassCode;
 use crate::pci::header::{BridgeBuses, SubsystemId};
@@ -33,7 +34,7 @@ impl<'a> Heading<'a> {
 }
 
 /// Parses an address with all its digits. Fewer digits could be a time of day at the start of a log line.
-fn parse_full_address(text: &str) -> Option<Bdf> {
+pub(super) fn parse_full_address(text: &str) -> Option<Bdf> {
     let bdf: Bdf = text.parse().ok()?;
     let full = bdf.to_string();
     (full == text || full.strip_prefix("0000:") == Some(text)).then_some(bdf)
@@ -47,7 +48,7 @@ fn split_suffix<'a>(text: &'a str, opening: &str) -> (&'a str, Option<u8>) {
 }
 
 /// Name and class code of `Ethernet controller`, `Ethernet controller [0200]`, `0200`, or `Class 0200` if it has no name.
-fn name_and_class(text: &str) -> (Option<&str>, Option<ClassCode>) {
+pub(super) fn name_and_class(text: &str) -> (Option<&str>, Option<ClassCode>) {
     if let Some((name, code)) = split_brackets(text) {
         return (Some(name), ClassCode::parse(code));
     }
@@ -57,12 +58,13 @@ fn name_and_class(text: &str) -> (Option<&str>, Option<ClassCode>) {
     }
 }
 
-/// Name and IDs of `Maker Model`, `Maker Model [15b3:1017]`, `15b3:1017`, or `Device 15b3:1017` if neither has a name.
-fn name_and_ids(text: &str) -> (Option<&str>, Option<(u16, u16)>) {
+/// Name and IDs of `Maker Model`, `Maker Model [15b3:1017]`, `15b3:1017`, or if neither has a name `Device 15b3:1017` or
+/// `Device [15b3:1017]`.
+pub(super) fn name_and_ids(text: &str) -> (Option<&str>, Option<(u16, u16)>) {
     if let Some((name, ids)) = split_brackets(text)
         && let Some(ids) = parse_ids(ids)
     {
-        return (Some(name), Some(ids));
+        return (Some(name).filter(|name| *name != "Device"), Some(ids));
     }
     match parse_ids(text.strip_prefix("Device ").unwrap_or(text)) {
         Some(ids) => (None, Some(ids)),
@@ -71,26 +73,20 @@ fn name_and_ids(text: &str) -> (Option<&str>, Option<(u16, u16)>) {
 }
 
 /// Splits `NAME [CODE]`.
-fn split_brackets(text: &str) -> Option<(&str, &str)> {
+pub(super) fn split_brackets(text: &str) -> Option<(&str, &str)> {
     text.trim_end().strip_suffix(']')?.rsplit_once(" [")
 }
 
 /// Parses `vendor:device`.
 fn parse_ids(text: &str) -> Option<(u16, u16)> {
     let (vendor, device) = text.trim().split_once(':')?;
-    Some((hex16(vendor)?, hex16(device)?))
-}
-
-/// Parses four hexadecimal digits.
-fn hex16(digits: &str) -> Option<u16> {
-    let plain = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    plain.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
+    Some((hex(vendor, 4)?, hex(device, 4)?))
 }
 
 /// Parses the text after `Subsystem: `: IDs and name.
 pub(super) fn subsystem(text: &str) -> (Option<SubsystemId>, Option<String>) {
     let (name, ids) = name_and_ids(text);
-    (ids.map(|(vendor, device)| SubsystemId { vendor, device }), name.map(str::to_owned))
+    (ids.and_then(|(vendor, device)| SubsystemId::of_registers(vendor, device)), name.map(str::to_owned))
 }
 
 /// Parses `primary=00, secondary=01, subordinate=05, sec-latency=0`.
@@ -118,6 +114,7 @@ mod tests {
     fn separates_names_from_ids() {
         check("15b3:1017", None, Some((0x15b3, 0x1017)));
         check("Device 15b3:1017", None, Some((0x15b3, 0x1017)));
+        check("Device [15b3:1017]", None, Some((0x15b3, 0x1017)));
         check("Maker Device 1017", Some("Maker Device 1017"), None);
         check("Maker Model [15b3:1017]", Some("Maker Model"), Some((0x15b3, 0x1017)));
         check("Maker Model [Brand]", Some("Maker Model [Brand]"), None);

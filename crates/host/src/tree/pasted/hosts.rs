@@ -1,6 +1,6 @@
 //! Whether a text, or several, hold the output of one host.
 
-use super::{LISTING, LOG, Part, Parts};
+use super::{LISTINGS, LOG, Part, Parts};
 use crate::kernel::Log;
 use crate::pci::lspci;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
         .get(LOG)
         .and_then(names_of_hosts)
         .or_else(|| other_name(&named))
-        .or_else(|| parts.get(LISTING).and_then(other_device));
+        .or_else(|| other_device_in_text(parts));
     match found {
         Some((what, cut_after)) => {
             Err(SeveralHosts { file: name.to_owned(), what, cut_after: Some(cut_after) })
@@ -48,21 +48,23 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
     }
 }
 
-/// Checks that the parts chosen from several texts are of one host, as far as logs tell their host's name.
+/// Checks that the parts chosen from several texts are of one host, as far as logs tell their host's name and listings their
+/// devices.
 pub(super) fn check_together(best: &BTreeMap<&'static str, (String, Part)>) -> Result<(), SeveralHosts> {
-    let (Some((log_name, log)), Some((uname_name, uname))) = (best.get(LOG), best.get("uname")) else {
-        return Ok(());
-    };
-    let of_uname = name_in_uname(&uname.body);
-    let of_log = log.lines().find_map(|(_, line)| host_name(line));
-    match (of_log, of_uname) {
-        (Some(one), Some(other)) if log_name != uname_name && !is_same(one, other) => Err(SeveralHosts {
-            file: format!("{log_name}, {uname_name}"),
-            what: format!("the log is of `{one}`, and uname printed `{other}`"),
-            cut_after: None,
-        }),
-        _ => Ok(()),
+    match other_host(best).or_else(|| other_device_in_texts(best)) {
+        Some((file, what)) => Err(SeveralHosts { file, what, cut_after: None }),
+        None => Ok(()),
     }
+}
+
+/// Two texts, and the hosts that their log and `uname` name.
+fn other_host(best: &BTreeMap<&'static str, (String, Part)>) -> Option<(String, String)> {
+    let ((log_name, log), (uname_name, uname)) = (best.get(LOG)?, best.get("uname")?);
+    let of_log = log.lines().find_map(|(_, line)| host_name(line))?;
+    let of_uname = name_in_uname(&uname.body)?;
+    let differ = log_name != uname_name && !is_same(of_log, of_uname);
+    let what = || format!("the log is of `{of_log}`, and uname printed `{of_uname}`");
+    differ.then(|| (format!("{log_name}, {uname_name}"), what()))
 }
 
 /// Two hosts that a log is of, and the last line before the second. A host that is named anew while it starts goes on
@@ -121,24 +123,51 @@ fn short(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// An address at which a listing shows two devices, and the last line before the second.
-fn other_device(listing: &Part) -> Option<(String, u32)> {
-    let text = crate::Text::new(LISTING, listing.body.clone());
-    let mut known: BTreeMap<crate::Bdf, lspci::Record> = BTreeMap::new();
-    for record in lspci::parse(&text) {
-        let number = |record: &lspci::Record| {
-            let line = record.at.line.unwrap_or(1) as usize;
-            listing.numbers.get(line.saturating_sub(1)).copied().unwrap_or(1)
-        };
+/// A function that lspci lists, and the line of the text that it stands in.
+type Listed = (u32, lspci::Record);
+
+/// The functions in a part, if it is output of lspci.
+fn listed(part: &Part) -> impl Iterator<Item = Listed> {
+    let text = crate::Text::new("lspci", part.body.clone());
+    lspci::parse(&text).into_iter().map(|record| {
+        let line = record.at.line.unwrap_or(1) as usize;
+        (part.numbers.get(line.saturating_sub(1)).copied().unwrap_or(1), record)
+    })
+}
+
+/// An address at which the listings of a text show two devices, and the last line before the second.
+fn other_device_in_text(parts: &Parts) -> Option<(String, u32)> {
+    let of_formats = LISTINGS.into_iter().filter_map(|(_, path)| parts.get(path));
+    let mut functions: Vec<Listed> = of_formats.flat_map(listed).collect();
+    functions.sort_by_key(|(line, _)| *line);
+    let ((at, earlier), (other, _)) = two_devices(functions.iter().map(|listed| (listed, &listed.1)))?;
+    let what = format!("{} is one device in line {at} and another in line {other}", earlier.bdf);
+    Some((what, other.saturating_sub(1)))
+}
+
+/// Two texts whose listings show two devices at one address, and which.
+fn other_device_in_texts(best: &BTreeMap<&'static str, (String, Part)>) -> Option<(String, String)> {
+    let of_formats = LISTINGS.into_iter().filter_map(|(_, path)| best.get(path));
+    let functions: Vec<(&str, Listed)> =
+        of_formats.flat_map(|(name, part)| listed(part).map(move |listed| (name.as_str(), listed))).collect();
+    let ((name, (at, earlier)), (other_name, (other, _))) =
+        two_devices(functions.iter().map(|function| (function, &function.1.1)))?;
+    let what = format!(
+        "{} is one device in line {at} of {name} and another in line {other} of {other_name}",
+        earlier.bdf
+    );
+    Some((format!("{name}, {other_name}"), what))
+}
+
+/// The first two functions with one address that cannot be the same device.
+fn two_devices<'a, T: Copy>(functions: impl Iterator<Item = (T, &'a lspci::Record)>) -> Option<(T, T)> {
+    let mut known: BTreeMap<crate::Bdf, (T, &lspci::Record)> = BTreeMap::new();
+    for (place, record) in functions {
         match known.get(&record.bdf) {
-            Some(earlier) if !earlier.may_be(&record) => {
-                let (at, other) = (number(earlier), number(&record));
-                let what = format!("{} is one device in line {at} and another in line {other}", record.bdf);
-                return Some((what, other.saturating_sub(1)));
-            }
+            Some((earlier, known)) if !known.may_be(record) => return Some((*earlier, place)),
             Some(_) => {}
             None => {
-                known.insert(record.bdf, record);
+                known.insert(record.bdf, (place, record));
             }
         }
     }

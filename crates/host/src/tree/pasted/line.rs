@@ -2,7 +2,7 @@
 
 use super::prompt;
 use crate::kernel::{Log, message};
-use crate::pci::lspci;
+use crate::pci::lspci::{self, Format};
 use std::borrow::Cow;
 
 /// Lines looked at to tell what a text is.
@@ -15,9 +15,9 @@ const WRAPPED_COLUMNS_MIN: usize = 60;
 pub(super) struct Shape {
     /// Lines with the time, level or host of a log.
     pub(super) log: bool,
-    /// First lines of lspci's records.
-    pub(super) listing: bool,
-    /// Fences, quotes, prompts or files of a host, or neither of the two above: it is read line by line.
+    /// Output of lspci, by its format.
+    pub(super) listing: Option<Format>,
+    /// Fences, quotes, prompts or files of a host, several formats of lspci, or neither of the two above: it is read line by line.
     pub(super) mixed: bool,
 }
 
@@ -28,14 +28,16 @@ impl Shape {
         for line in text.lines().take(LINES_MAX) {
             let plain = clean(line);
             match kind(&plain) {
-                Kind::Function { indent: 0 } => shape.listing = true,
+                Kind::Function { format, indent: 0 } => {
+                    shape.mixed |= shape.listing.replace(format).is_some_and(|known| known != format);
+                }
                 Kind::Log => shape.log |= has_prefix(line),
                 Kind::Other => {}
                 _ => shape.mixed = true,
             }
             shape.mixed |= plain.len() != line.trim_end_matches(['\r', '\n']).len();
         }
-        shape.mixed |= !shape.log && !shape.listing;
+        shape.mixed |= !shape.log && shape.listing.is_none();
         shape
     }
 }
@@ -49,8 +51,8 @@ pub(super) enum Kind<'l> {
     Command { file: Option<&'static str>, host: Option<&'l str> },
     /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
     GroupMember { group: u32, listing: &'l str },
-    /// The first line of one of lspci's records, after so many blanks.
-    Function { indent: usize },
+    /// The first line of one of lspci's records or trees, after so many blanks.
+    Function { format: Format, indent: usize },
     /// A message of the kernel.
     Log,
     /// A function in a group, as `find /sys/kernel/iommu_groups` prints it.
@@ -70,8 +72,8 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     if is_fence(trimmed) {
         return Kind::Fence;
     }
-    if lspci::first_lines(trimmed).next().is_some() {
-        return Kind::Function { indent: line.len() - line.trim_start().len() };
+    if let Some(format) = Format::of(trimmed) {
+        return Kind::Function { format, indent: line.len() - line.trim_start().len() };
     }
     if let Some(command) = prompt::command(trimmed) {
         return Kind::Command { file: prompt::file_of_output(command), host: prompt::host(trimmed) };
@@ -88,8 +90,9 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     if let Some(path) = file(trimmed) {
         return Kind::File(path);
     }
-    // An indented line is the body of a record, not a message, whatever its words are.
-    if !line.starts_with([' ', '\t']) && is_message(trimmed) { Kind::Log } else { Kind::Other }
+    // An indented line or a field is the body of a record, not a message, whatever its words are.
+    let is_body = line.starts_with([' ', '\t']) || lspci::is_field(line);
+    if !is_body && is_message(trimmed) { Kind::Log } else { Kind::Other }
 }
 
 /// Whether a line opens or closes a block of code in a forum, a chat or an issue.
@@ -118,7 +121,7 @@ fn group_member(line: &str) -> Option<Kind<'_>> {
     let rest = line.strip_prefix("IOMMU Group ").or_else(|| line.strip_prefix("IOMMU group "))?;
     let (group, listing) = rest.split_once([' ', ':'])?;
     let listing = listing.trim_start_matches([':', ' ', '\t', '-']);
-    let is_record = lspci::first_lines(listing).next().is_some();
+    let is_record = Format::of(listing) == Some(Format::Listing);
     Some(Kind::GroupMember { group: group.parse().ok()?, listing }).filter(|_| is_record)
 }
 

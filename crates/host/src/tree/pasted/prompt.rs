@@ -81,16 +81,10 @@ pub(super) fn file_of_output(command: &str) -> Option<&'static str> {
         _ if file.is_some() => file,
         "dmesg" | "journalctl" => Some(super::LOG),
         "cat" | "grep" | "zcat" | "head" | "tail" if command.contains("/var/log/") => Some(super::LOG),
-        "lspci" if is_tree(command) => None,
         "lspci" => Some(super::LISTING),
         "uname" => Some("uname"),
         _ => None,
     }
-}
-
-/// Whether lspci was asked for a tree, which has no records.
-fn is_tree(command: &str) -> bool {
-    command.split(' ').any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('t'))
 }
 
 #[cfg(test)]
@@ -108,7 +102,7 @@ mod tests {
         check("root@pve:~# cat /proc/cmdline", Some(Some("proc/cmdline")));
         check("$ sudo dmesg", Some(Some("var/log/dmesg")));
         check("# uname -a", Some(Some("uname")));
-        check("host:~ # lspci -tv", Some(None));
+        check("host:~ # lspci -tv", Some(Some("lspci")));
         check("$ ls /sys/kernel/iommu_groups", Some(None));
         check("*** /proc/cmdline", Some(Some("proc/cmdline")));
         check("# /sbin/lspci -nn", Some(Some("lspci")));

@@ -194,6 +194,107 @@ fn any_line() -> impl Strategy<Value = String> {
     ]
 }
 
+const TREE: &str = r"-[0000:00]-+-00.0  Maker Host Bridge [8086:1904]
+           +-1c.0-[01-02]----00.0-[02]----00.0  Maker NIC [8086:1521]
+           \\-1f.0  Maker ISA Bridge [8086:9d48]
+";
+
+const FIELDS: &str = "\
+Slot:\t02:00.0
+Class:\tEthernet controller [0200]
+Vendor:\tMaker [8086]
+Device:\tNIC [1521]
+Driver:\tigb
+NUMANode:\t1
+IOMMUGroup:\t14
+
+Slot:\t00:1c.0
+Class:\tPCI bridge [0604]
+Vendor:\tMaker [8086]
+Device:\tPort [9d10]
+Driver:\tpcieport
+";
+
+const LIST: &str = "\
+00:1c.0 PCI bridge: Maker Port
+02:00.0 Ethernet controller: Maker NIC
+";
+
+/// What a host's texts tell of the function 02:00.0: bridges above, driver, group, node.
+fn told(texts: &[(&str, &str)]) -> (Vec<String>, Option<String>, Option<u32>, Option<u32>) {
+    let mut evidence = super::super::Evidence::new(super::super::progress::ignore());
+    for (name, text) in texts {
+        evidence.add_reader(text.as_bytes(), name).unwrap();
+    }
+    let host = crate::Host::read(&evidence.into_tree().unwrap());
+    let named = |adapter: &&crate::facts::Adapter| adapter.function.address.to_string() == "0000:02:00.0";
+    let function = &host.adapters.iter().find(named).unwrap().function;
+    (
+        function.upstream.iter().map(ToString::to_string).collect(),
+        function.driver.as_ref().map(|driver| driver.value.clone()),
+        function.iommu_group.as_ref().map(|group| group.value),
+        function.numa_node.as_ref().map(|node| node.value),
+    )
+}
+
+const ABOVE: [&str; 2] = ["0000:00:1c.0", "0000:01:00.0"];
+
+#[test]
+fn a_tree_alone_tells_bridges() {
+    let indented: String = TREE.lines().map(|line| format!("    {line}\n")).collect();
+    let quoted: String = TREE.lines().map(|line| format!("> {line}\n")).collect();
+    for text in [
+        TREE.to_owned(),
+        format!("my tree:\n\n{indented}\nthanks\n"),
+        format!("he wrote:\n{quoted}\nwhat now?\n"),
+        format!("root@host:~# lspci -tvnn\n{TREE}root@host:~# uname -a\n"),
+        format!("```\n{TREE}```\n"),
+    ] {
+        assert_eq!(told(&[("post", &text)]), (ABOVE.map(str::to_owned).to_vec(), None, None, None), "{text}");
+    }
+    assert_eq!(parts(TREE), [("lspci_-tv", TREE.to_owned())]);
+}
+
+#[test]
+fn fields_alone_tell_drivers_groups_and_nodes() {
+    let spaces = FIELDS.replace('\t', "  ");
+    let told_by_fields = (Vec::new(), Some("igb".to_owned()), Some(14), Some(1));
+    for text in [
+        FIELDS.to_owned(),
+        format!("$ lspci -vmmnnk\n{FIELDS}$ exit\n"),
+        format!("look:\n```\n{spaces}```\n"),
+    ] {
+        assert_eq!(told(&[("post", &text)]), told_by_fields, "{text}");
+    }
+    assert_eq!(parts(FIELDS), [("lspci_-mm", FIELDS.to_owned())]);
+    let line = "02:00.0 \"Ethernet controller [0200]\" \"Maker [8086]\" \"NIC [1521]\" -r01 -p00 \"\" \"\"\n";
+    assert_eq!(told(&[("post", line)]), (Vec::new(), None, None, None));
+}
+
+#[test]
+fn formats_beside_each_other_complete_each_other() {
+    let all = (ABOVE.map(str::to_owned).to_vec(), Some("igb".to_owned()), Some(14), Some(1));
+    let post = format!(
+        "```\n$ lspci\n{LIST}```\nand\n```\n$ lspci -vmmk\n{FIELDS}```\nand\n```\n$ lspci -tv\n{TREE}```\n"
+    );
+    assert_eq!(told(&[("post", &post)]), all);
+    assert_eq!(told(&[("a", LIST), ("b", FIELDS), ("c", TREE)]), all);
+    assert_eq!(told(&[("post", &format!("{LIST}\n{FIELDS}\n{TREE}"))]), all);
+}
+
+#[test]
+fn listings_of_two_hosts_in_two_texts_are_refused() {
+    let text = |name: &str, body: &str| Pasted { name: name.to_owned(), cut: cut(body) };
+    let other = FIELDS.replace("[1521]", "[10fb]");
+    let refused = assemble(vec![text("tree", TREE), text("fields", &other)]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "fields, tree: 0000:02:00.0 is one device in line 1 of fields and another in line 2 of tree; expected the \
+         output of one host: give each by itself"
+    );
+    assert!(assemble(vec![text("tree", TREE), text("fields", FIELDS)]).is_ok());
+}
+
 proptest! {
     /// Every line of a file is cited as the line of the text that it came from, and texts of any kind end.
     #[test]
