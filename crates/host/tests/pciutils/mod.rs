@@ -18,6 +18,7 @@ pub(crate) struct Dump {
     /// The file's name.
     pub(crate) name: String,
     /// The file's text.
+    #[allow(dead_code, reason = "not every test reads it")]
     pub(crate) text: String,
     path: PathBuf,
 }
@@ -55,6 +56,13 @@ impl Pciutils {
     pub(crate) fn print(&self, dump: &Dump, options: &[&str]) -> String {
         let path = dump.path.to_str().expect("a path in UTF-8");
         self.output(&[&["-F", path], options].concat())
+    }
+
+    /// What lspci prints of the functions in a folder like `/sys/bus/pci`.
+    #[allow(dead_code, reason = "not every test makes one")]
+    pub(crate) fn print_host(&self, sysfs: &Path, options: &[&str]) -> String {
+        let path = format!("sysfs.path={}", sysfs.display());
+        self.output(&[&["-A", "linux-sysfs", "-O", path.as_str()], options].concat())
     }
 
     fn output(&self, arguments: &[&str]) -> String {
