@@ -203,6 +203,10 @@ pub struct LogFacts {
     pub covers_boot: bool,
     /// The last line of earlier boots in the same file, which were not looked at.
     pub last_line_of_earlier_boots: Option<u32>,
+    /// How many lines of the text are of those boots.
+    pub lines_of_earlier_boots: u32,
+    /// The release of the kernel whose log it is, by its banner.
+    pub release: Option<Cited<String>>,
     /// The architecture whose code printed what was understood.
     pub architecture: Option<Architecture>,
     /// The default domain type is passthrough.
@@ -294,11 +298,13 @@ impl LogFacts {
     /// Reads a log.
     pub fn read(text: &Text) -> Self {
         let log = Log::parse(text);
+        let earlier = log.last_line_of_earlier_boots();
         let mut facts = Self {
             file: text.file().to_owned(),
             complete_from_boot: log.complete_from_boot(),
             covers_boot: log.covers_boot(),
-            last_line_of_earlier_boots: log.last_line_of_earlier_boots(),
+            last_line_of_earlier_boots: earlier.and_then(|line| text.cite(line, "").line),
+            lines_of_earlier_boots: earlier.unwrap_or(0),
             functions: named_function::read(&log, function::FUNCTIONS_MAX),
             ..Self::default()
         };
@@ -616,6 +622,10 @@ impl LogFacts {
     /// Keeps what the kernel says of its command line and memory at boot.
     fn keep_boot(&mut self, message: &BootMessage, at: &Citation) {
         match message {
+            BootMessage::Version(words) => {
+                let version = KernelVersion::parse(words);
+                self.release = version.map(|version| Cited::new(version.release, at.clone()));
+            }
             BootMessage::UnknownParameters(options) => {
                 options.iter().for_each(|option| self.keep_unknown_option(option, at));
             }
@@ -625,6 +635,12 @@ impl LogFacts {
             }
             _ => {}
         }
+    }
+
+    /// The lines of the last boot in the text that this was read from.
+    pub fn lines_of_last_boot<'t>(&self, text: &'t Text) -> impl Iterator<Item = (u32, &'t str)> {
+        let earlier = self.lines_of_earlier_boots;
+        text.lines().filter(move |(line, _)| *line > earlier)
     }
 
     /// The line that says that vfio hands this function out without an IOMMU.

@@ -91,7 +91,7 @@ impl Host {
             platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
         let mut iommus = iommu::read(tree);
         platform.architecture = platform.architecture.or_else(|| iommus.architecture());
-        let command_line = command_line(tree, log_text.as_ref());
+        let command_line = command_line(tree, log_text.as_ref(), &log);
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
         let options = parsed.map(|parsed| {
@@ -241,7 +241,11 @@ fn vendor<'p>(
 }
 
 /// The command line from its file, or from the log's copy of it.
-fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, (u32, String))> {
+fn command_line(
+    tree: &Tree,
+    log: Option<&crate::Text>,
+    said: &log::LogFacts,
+) -> Option<(crate::Text, (u32, String))> {
     if let Some(text) = tree.text("proc/cmdline") {
         let words = text.body().lines().next().unwrap_or_default().to_owned();
         return Some((text, (1, words)));
@@ -249,7 +253,7 @@ fn command_line(tree: &Tree, log: Option<&crate::Text>) -> Option<(crate::Text, 
     let log = log?;
     // x86 prints it a second time, earlier and before its own additions.
     let of_mark = |mark: &str| {
-        let (line, words) = log.lines().find(|(_, words)| words.contains(mark))?;
+        let (line, words) = said.lines_of_last_boot(log).find(|(_, words)| words.contains(mark))?;
         Some((line, words.split(mark).nth(1)?.to_owned()))
     };
     Some((log.clone(), of_mark("Kernel command line: ").or_else(|| of_mark("Command line: "))?))

@@ -34,7 +34,7 @@ pub struct Platform {
 
 /// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
 pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFacts) -> Platform {
-    let kernel = kernel_version(tree, log).or_else(|| said.traced_kernel.clone());
+    let kernel = kernel_version(tree, log, said).or_else(|| said.traced_kernel.clone());
     let cpuinfo = tree.text("proc/cpuinfo");
     let architecture = kernel
         .as_ref()
@@ -77,17 +77,17 @@ fn architecture_from_files(tree: &Tree) -> Option<Architecture> {
 }
 
 /// The kernel's version, from the first of its sources that has it.
-fn kernel_version(tree: &Tree, log: Option<&Text>) -> Option<Cited<KernelVersion>> {
+fn kernel_version(tree: &Tree, log: Option<&Text>, said: &LogFacts) -> Option<Cited<KernelVersion>> {
     ["proc/version", "sos_commands/kernel/uname_-a", "uname"]
         .iter()
         .filter_map(|path| tree.text(path))
         .find_map(|text| KernelVersion::from_text(&text))
-        .or_else(|| kernel_version_in_log(log?))
+        .or_else(|| kernel_version_in_log(log?, said))
 }
 
 /// The kernel's version, from the first line of its log.
-fn kernel_version_in_log(log: &Text) -> Option<Cited<KernelVersion>> {
-    let (line, words) = log.lines().find(|(_, words)| words.contains("Linux version "))?;
+fn kernel_version_in_log(log: &Text, said: &LogFacts) -> Option<Cited<KernelVersion>> {
+    let (line, words) = said.lines_of_last_boot(log).find(|(_, words)| words.contains("Linux version "))?;
     let start = words.find("Linux version ")?;
     Some(Cited::new(KernelVersion::parse(&words[start..])?, log.cite(line, words)))
 }

@@ -49,6 +49,9 @@ const MILESTONES: [&str; 12] = [
 /// As many of them as a whole log has at least.
 const MILESTONES_MIN: usize = 4;
 
+/// Lines within which a boot's log has the kernel's banner: POWER and Arm print a few before it.
+const BANNER_LINES_MAX: usize = 24;
+
 /// Messages that a boot prints once.
 const ONCE_A_BOOT: [&str; 5] = [
     "iommu: Default domain type: ",
@@ -64,6 +67,13 @@ impl Log<'_> {
         let line = line.trim_end_matches('\r');
         let (_, message) = kmsg(line).unwrap_or_else(|| printed(line));
         (!message.is_empty()).then_some(message)
+    }
+
+    /// Whether a text is what `dmesg -t` prints of a whole boot: lines without times, the kernel's banner among the first.
+    pub fn is_boot_without_times(text: &str) -> bool {
+        let has_banner = text.lines().take(BANNER_LINES_MAX).any(|line| line.starts_with("Linux version "));
+        let is_seen = |start: &&&str| text.lines().any(|line| line.starts_with(**start));
+        has_banner && MILESTONES.iter().filter(is_seen).count() >= MILESTONES_MIN
     }
 
     /// Seconds since boot in one line of a log.
@@ -191,20 +201,20 @@ fn is_elision(message: &str) -> bool {
 /// Index at which a second boot begins that has no banner: time runs back, and what a boot prints once was printed before.
 /// Time alone proves nothing: people paste the outputs of several filters one after another.
 fn second_boot(records: &[Record<'_>]) -> Option<usize> {
+    // Between the first and the last of such messages a boot ends.
+    let spans = ONCE_A_BOOT.iter().filter_map(|start| {
+        let is_one = |record: &Record<'_>| record.message.starts_with(start);
+        Some((records.iter().position(is_one)?, records.iter().rposition(is_one)?))
+    });
+    let spans: Vec<(usize, usize)> = spans.collect();
     let mut last: Option<f64> = None;
     let mut found = None;
     for (at, record) in records.iter().enumerate() {
         let Some(seconds) = record.seconds else { continue };
         let runs_back = last.is_some_and(|last| seconds + 1e-3 < last);
         last = Some(seconds);
-        if runs_back {
-            let (before, after) = records.split_at(at);
-            let has = |part: &[Record<'_>], start: &str| {
-                part.iter().any(|record| record.message.starts_with(start))
-            };
-            if ONCE_A_BOOT.iter().any(|start| has(before, start) && has(after, start)) {
-                found = Some(at);
-            }
+        if runs_back && spans.iter().any(|(first, last)| *first < at && at <= *last) {
+            found = Some(at);
         }
     }
     found

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     find,
     explains: &[Explanation {
         id: Id::SourcesDisagree,
-        meaning: "Two sources can't both be right: the command line asks for a default domain and the \
+        meaning: "Two sources can't both be right: the log is of another kernel than the one that runs; the command line asks for a default domain and the \
                       kernel, or every group, has the other; an IOMMU is registered despite `iommu=off`; an \
                       adapter of a bare-metal POWER machine bypasses translation despite `iommu=nobypass`; a virtio device \
                       bypasses the IOMMU group that sysfs shows for it; or the device tree shows a window \
@@ -30,7 +30,7 @@ pub(super) const RULE: Rule = Rule {
 /// Findings about sources that contradict each other.
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
-    [default_domain(host), groups_against_request(case), iommu_despite_off(host)]
+    [other_kernel(host), default_domain(host), groups_against_request(case), iommu_despite_off(host)]
         .into_iter()
         .flatten()
         .chain(virtio_beside_its_group(case))
@@ -86,6 +86,21 @@ fn groups_against_request(case: &Case<'_>) -> Option<Finding> {
         "check that the command line and sysfs are of the same boot, and whether something changed the groups' types since \
          (udev, tuned, a script)",
     ))
+}
+
+/// A finding if the log's banner names another kernel than `/proc/version` or `uname` does.
+fn other_kernel(host: &Host) -> Option<Finding> {
+    let runs = host.platform.kernel.as_ref()?;
+    let logged = host.log.release.as_ref()?;
+    (runs.value.release != logged.value).then(|| {
+        finding(
+            None,
+            Severity::Warning,
+            format!("the log is of kernel {}, and {} runs", logged.value, runs.value.release),
+            vec![logged.at.clone(), runs.at.clone()],
+            "check that the log and the other files are of the same boot of one host",
+        )
+    })
 }
 
 /// A finding if the kernel's log says another type of default domain than the command line asks for.
