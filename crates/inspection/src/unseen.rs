@@ -67,6 +67,10 @@ pub enum ReasonKind {
     UnknownMember,
     /// Another text that tells of the same was read.
     AnotherIsRead,
+    /// It is the log of an earlier boot.
+    EarlierBoot,
+    /// It is deeper in a folder than texts are looked for.
+    TooDeep,
     /// A symbolic link whose target does not exist.
     DanglingLink,
     /// The limit of all files of a host was reached before.
@@ -87,6 +91,8 @@ impl ReasonKind {
             Refusal::TooMany { .. } => Self::TooMany,
             Refusal::UnknownMember { .. } => Self::UnknownMember,
             Refusal::AnotherIsRead => Self::AnotherIsRead,
+            Refusal::EarlierBoot => Self::EarlierBoot,
+            Refusal::TooDeep { .. } => Self::TooDeep,
             Refusal::DanglingLink => Self::DanglingLink,
             Refusal::BudgetSpent { .. } => Self::BudgetSpent,
             Refusal::Other { .. } => Self::Other,

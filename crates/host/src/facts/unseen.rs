@@ -93,7 +93,12 @@ fn list_unread(host: &Host) -> Vec<Unseen> {
     let mut alike: BTreeMap<(String, String), Unseen> = BTreeMap::new();
     for (file, reason) in &host.unread {
         let source = source::find_source(file);
-        let what = source.map_or_else(|| format!("what {file} tells"), |source| source.what.to_owned());
+        let what = match (source, reason) {
+            (Some(source), _) => source.what.to_owned(),
+            // A folder may have thousands of them.
+            (None, Refusal::TooDeep { .. }) => "what texts in deeper folders tell".to_owned(),
+            (None, _) => format!("what {file} tells"),
+        };
         let key = (what.clone(), reason.to_string());
         let one = alike.entry(key).or_insert_with(|| Unseen {
             what,
@@ -104,7 +109,7 @@ fn list_unread(host: &Host) -> Vec<Unseen> {
             unread: Some(Unread { file: file.clone(), files: 0, reason: reason.clone() }),
         });
         let is_decisive = source.is_none_or(|source| source.is_decisive);
-        one.decisive |= is_decisive && *reason != Refusal::AnotherIsRead;
+        one.decisive |= is_decisive && !reason.is_left_out();
         if let Some(unread) = &mut one.unread {
             unread.files += 1;
         }
@@ -134,6 +139,7 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         (Refusal::TooLarge { bytes_max }, _) => format!("the same file cut to at most {bytes_max} bytes"),
         (Refusal::NotAFile, _) => "a regular file in its place".to_owned(),
         (Refusal::DanglingLink, _) => "a capture that holds what the link leads to".to_owned(),
+        (Refusal::TooDeep { .. }, _) => "an inspection of that folder alone".to_owned(),
         (Refusal::LinkLoop, _) => "a capture whose symbolic links end".to_owned(),
         (Refusal::UnknownMember { .. }, _) => {
             "the same archive written again by tar --format=pax, or a folder".to_owned()
@@ -141,7 +147,7 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
         (Refusal::TooMany { .. } | Refusal::BudgetSpent { .. }, _) => {
             "a capture of no more than one host has".to_owned()
         }
-        (Refusal::AnotherIsRead, _) => "an inspection of it alone".to_owned(),
+        (Refusal::AnotherIsRead | Refusal::EarlierBoot, _) => "an inspection of it alone".to_owned(),
         (Refusal::Absent | Refusal::Other { .. }, _) => "what the system's words ask for".to_owned(),
     }
 }

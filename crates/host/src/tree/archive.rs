@@ -117,65 +117,78 @@ pub(super) enum Wanted {
     Text,
 }
 
-/// Unpacks an archive of a host, or reads a single text such as a kernel log.
+/// Unpacks an archive of a host, or reads a single text such as a kernel log. `path` is where it was found.
 ///
 /// # Errors
 /// If it is neither, is not `wanted`, is damaged, or exceeds the limits above.
-pub(super) fn unpack(reader: impl Read, watcher: &Watcher, wanted: Wanted) -> Result<Unpacked, ArchiveError> {
+pub(super) fn unpack(
+    reader: impl Read,
+    path: &str,
+    watcher: &Watcher,
+    wanted: Wanted,
+) -> Result<Unpacked, ArchiveError> {
     let meter = Meter::new(watcher.clone());
     let (start, reader) =
         peek(CountingReader { reader, meter: meter.clone() }).map_err(|error| damaged(0, error))?;
     match Format::of(&start) {
-        Format::Gzip => unpack_decompressed(flate2::bufread::MultiGzDecoder::new(reader), meter, wanted),
+        Format::Gzip => {
+            unpack_decompressed(flate2::bufread::MultiGzDecoder::new(reader), path, meter, wanted)
+        }
         Format::Xz => {
             let decoder =
                 liblzma::stream::Stream::new_stream_decoder(XZ_BYTES_MAX, liblzma::stream::CONCATENATED)
                     .map_err(|error| damaged(0, error.into()))?;
-            unpack_decompressed(liblzma::bufread::XzDecoder::new_stream(reader, decoder), meter, wanted)
+            unpack_decompressed(liblzma::bufread::XzDecoder::new_stream(reader, decoder), path, meter, wanted)
         }
         Format::Zstd => {
             let decoder =
                 zstd::stream::read::Decoder::with_buffer(reader).map_err(|error| damaged(0, error))?;
-            unpack_decompressed(decoder, meter, wanted)
+            unpack_decompressed(decoder, path, meter, wanted)
         }
         Format::Bzip2 => Err(ArchiveError::UnknownFormat { found: "it is bzip2" }),
         Format::Zip => Err(ArchiveError::UnknownFormat { found: "it is zip" }),
         Format::Empty => Err(ArchiveError::UnknownFormat { found: "it is empty" }),
         Format::Tar | Format::Other => {
-            unpack_plain(&start, Bounded { reader, meter: meter.clone() }, &meter, wanted)
+            unpack_plain(&start, Bounded { reader, meter: meter.clone() }, path, &meter, wanted)
         }
     }
 }
 
 /// Unpacks decompressed bytes.
-fn unpack_decompressed(decoder: impl Read, meter: Meter, wanted: Wanted) -> Result<Unpacked, ArchiveError> {
+fn unpack_decompressed(
+    decoder: impl Read,
+    path: &str,
+    meter: Meter,
+    wanted: Wanted,
+) -> Result<Unpacked, ArchiveError> {
     let bounded = Bounded { reader: decoder, meter: meter.clone() };
     let (start, reader) = peek(bounded).map_err(|error| damaged(0, error))?;
-    unpack_plain(&start, reader, &meter, wanted)
+    unpack_plain(&start, reader, path, &meter, wanted)
 }
 
 /// Unpacks uncompressed bytes that begin with `start`: a tar archive or a text.
 fn unpack_plain(
     start: &[u8],
     reader: impl Read,
+    path: &str,
     meter: &Meter,
     wanted: Wanted,
 ) -> Result<Unpacked, ArchiveError> {
     match Format::of(start) {
         Format::Tar if wanted == Wanted::Text => Err(ArchiveError::UnknownFormat { found: "it is tar" }),
         Format::Tar => unpack_tar(reader, meter).map(Unpacked::Archive),
-        _ => read_text(reader).map(Unpacked::Text),
+        _ => read_text(reader, path).map(Unpacked::Text),
     }
 }
 
 /// Reads what a text tells of a host.
-fn read_text(reader: impl Read) -> Result<pasted::Cut, ArchiveError> {
+fn read_text(reader: impl Read, path: &str) -> Result<pasted::Cut, ArchiveError> {
     let mut bytes = Vec::new();
     reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(0, error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ArchiveError::TextTooLarge { bytes_max: FILE_BYTES_MAX });
     }
-    pasted::read(&bytes).ok_or(ArchiveError::UnknownFormat {
+    pasted::read(path, &bytes).ok_or(ArchiveError::UnknownFormat {
         found: "it is no tar, and no line of it is of a kernel log or of lspci",
     })
 }

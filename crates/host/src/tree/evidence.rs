@@ -25,6 +25,8 @@ pub struct Evidence {
     capture: Option<Capture>,
     texts: Vec<Pasted>,
     command_line: Option<String>,
+    /// Files and folders that were not looked at for texts, and why.
+    left_out: Vec<(String, Refusal)>,
     watcher: Watcher,
 }
 
@@ -44,12 +46,24 @@ struct Search {
     bytes: usize,
     /// Folders between the first and the one that is looked at.
     depth: usize,
+    /// Whether a limit was reached, and what follows is left out.
+    is_over: bool,
+}
+
+impl Search {
+    /// The limit that was reached, if one was.
+    fn limit(&self) -> Option<Refusal> {
+        if self.entries > ENTRIES_MAX {
+            return Some(Refusal::TooMany { what: "files and folders of one folder", max: ENTRIES_MAX });
+        }
+        (self.bytes > BYTES_MAX).then_some(Refusal::TooMany { what: "bytes of texts", max: BYTES_MAX })
+    }
 }
 
 impl Evidence {
     /// Nothing yet. `watcher` is called with the progress of all that is read.
     pub fn new(watcher: Watcher) -> Self {
-        Self { capture: None, texts: Vec::new(), command_line: None, watcher }
+        Self { capture: None, texts: Vec::new(), command_line: None, left_out: Vec::new(), watcher }
     }
 
     /// Adds a directory, an archive or a text.
@@ -74,7 +88,7 @@ impl Evidence {
     /// # Errors
     /// As [`Evidence::add_path`].
     pub fn add_reader(&mut self, reader: impl Read, shown: &str) -> Result<(), OpenError> {
-        let unpacked = archive::unpack(reader, &self.watcher, Wanted::Any);
+        let unpacked = archive::unpack(reader, shown, &self.watcher, Wanted::Any);
         match unpacked.map_err(|source| OpenError::Archive { path: shown.to_owned(), source })? {
             Unpacked::Archive(memory) => self.add_source(Box::new(memory), shown),
             Unpacked::Text(cut) => {
@@ -121,16 +135,25 @@ impl Evidence {
         let mut names = source.names(folder).unwrap_or_default();
         names.sort_unstable();
         for name in names {
-            search.entries += 1;
-            if search.entries > ENTRIES_MAX || search.bytes > BYTES_MAX {
+            if search.is_over {
                 return;
             }
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            search.entries += 1;
+            if let Some(limit) = search.limit() {
+                search.is_over = true;
+                self.left_out.push((format!("{shown}/{path} and what follows it"), limit));
+                return;
+            }
             match source.node(&path) {
                 Ok(Node::Folder) if search.depth < DEPTH_MAX => {
                     search.depth += 1;
                     self.add_texts(source, &path, shown, search);
                     search.depth -= 1;
+                }
+                Ok(Node::Folder) => {
+                    self.left_out
+                        .push((format!("{shown}/{path}"), Refusal::TooDeep { folders_max: DEPTH_MAX }));
                 }
                 Ok(Node::File) => {
                     let Ok(content) = source.read(&path) else { continue };
@@ -144,7 +167,7 @@ impl Evidence {
 
     /// Adds a file of a folder if it is a text that tells of a host; it may be compressed.
     fn add_text(&mut self, name: &str, content: Vec<u8>) {
-        let unpacked = archive::unpack(content.as_slice(), &super::progress::ignore(), Wanted::Text);
+        let unpacked = archive::unpack(content.as_slice(), name, &super::progress::ignore(), Wanted::Text);
         if let Ok(Unpacked::Text(cut)) = unpacked {
             self.texts.push(Pasted { name: name.to_owned(), cut });
         }
@@ -162,6 +185,7 @@ impl Evidence {
             assembled.set("proc/cmdline", COMMAND_LINE_NAME, &line);
         }
         let Assembled { memory, origins, left_out } = assembled;
+        let is_beside = self.capture.is_some() && origins.contains_key(pasted::LISTING);
         let tree = match self.capture {
             None if origins.is_empty() => {
                 return Err(OpenError::NotAHost { path: names.join(", ") });
@@ -176,8 +200,11 @@ impl Evidence {
             }
         };
         let tree = tree.with_origins(origins);
-        for text in left_out {
-            tree.refuse(&text, Refusal::AnotherIsRead);
+        if let Some(listing) = is_beside.then(|| tree.text(pasted::LISTING)).flatten() {
+            pasted::check_beside(&tree, &listing).map_err(|hosts| OpenError::SeveralHosts { hosts })?;
+        }
+        for (text, why) in left_out.into_iter().chain(self.left_out) {
+            tree.refuse(&text, why);
         }
         Ok(tree)
     }

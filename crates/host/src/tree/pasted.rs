@@ -8,27 +8,38 @@
 //! A text may hold several outputs one after another, between sentences, prompts and code fences. Each line goes to the file of
 //! the host in which it belongs; lines of prose belong in none. Citations name the text and its own line. Texts of several
 //! hosts are refused, because facts of one would be taken for facts of another.
+//!
+//! Reports of vendors' tools are cut at their headings (`report`), and some files are known by their names (`named`).
 
+mod earlier_boot;
 mod hosts;
 mod json_log;
 mod line;
+mod log_choice;
+mod named;
 mod prompt;
+mod report;
 
 pub use hosts::SeveralHosts;
+pub(super) use hosts::check_beside;
 
 use super::memory::Memory;
+use super::source::Refusal;
 use crate::pci::lspci::{self, Format};
 use line::{Kind, Shape};
+use log_choice::Candidate;
+use named::Named;
+use report::Report;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where the kernel's log lies in a capture.
-const LOG: &str = "var/log/dmesg";
+pub(super) const LOG: &str = "var/log/dmesg";
 /// Where lspci's output lies, by its format: each tells what the others do not.
 const LISTINGS: [(Format, &str); 3] =
     [(Format::Listing, LISTING), (Format::MachineReadable, "lspci_-mm"), (Format::Tree, "lspci_-tv")];
-const LISTING: &str = "lspci";
+pub(super) const LISTING: &str = "lspci";
 
 /// What a text tells of a host, with the name that citations give the text.
 pub(super) struct Pasted {
@@ -51,8 +62,8 @@ pub(super) struct Assembled {
     pub(super) memory: Memory,
     /// Where each file comes from, by its path.
     pub(super) origins: BTreeMap<String, Origin>,
-    /// Texts, or parts of them, that were left out: another one tells of the same.
-    pub(super) left_out: Vec<String>,
+    /// Texts, or parts of them, that were left out, and why.
+    pub(super) left_out: Vec<(String, Refusal)>,
 }
 
 impl Assembled {
@@ -64,14 +75,19 @@ impl Assembled {
     }
 }
 
-/// What a text tells of a host; `None` if no line of it tells of any.
-pub(super) fn read(bytes: &[u8]) -> Option<Cut> {
+/// What the text of the file at `path` tells of a host; `None` if no line of it tells of any.
+pub(super) fn read(path: &str, bytes: &[u8]) -> Option<Cut> {
     let text = decoded(bytes);
     if text.contains('\0') {
         return None;
     }
-    let cut = cut(&text);
-    (!cut.parts.is_empty() || !cut.members.is_empty()).then_some(cut)
+    let cut = match named::by_name(path, &text) {
+        Some(Named::Foreign) => return None,
+        Some(Named::File(file)) => Cut::whole(file, &text),
+        None => cut(&text),
+    };
+    let is_empty = cut.parts.is_empty() && cut.members.is_empty() && cut.logs.is_empty();
+    (!is_empty).then_some(cut)
 }
 
 /// A text in UTF-8, or in UTF-16 as programs of Windows write it, without the zeros that a crash leaves at its end.
@@ -98,6 +114,13 @@ struct Part {
 }
 
 impl Part {
+    /// A part of one line.
+    fn of_line(number: u32, line: &str) -> Self {
+        let mut part = Self::default();
+        part.push(number, line);
+        part
+    }
+
     /// Adds a line.
     fn push(&mut self, number: u32, line: &str) {
         self.numbers.push(number);
@@ -122,10 +145,21 @@ impl Part {
 /// Parts of a text by the path of the host's file.
 type Parts = BTreeMap<&'static str, Part>;
 
+/// The log in one section of a report.
+#[derive(Debug)]
+struct SectionLog {
+    heading: String,
+    part: Part,
+}
+
 /// What was cut out of a text.
 #[derive(Debug, Default)]
 pub(super) struct Cut {
     parts: Parts,
+    /// Logs of a report, of which one is read.
+    logs: Vec<SectionLog>,
+    /// Headings of a report's logs of earlier boots, which are not read.
+    earlier_boots: Vec<String>,
     /// Members of IOMMU groups, with the group's number.
     members: Vec<(u32, String)>,
     /// Hosts that prompts name, with the line.
@@ -142,6 +176,36 @@ fn is_listing(path: &str) -> bool {
     LISTINGS.into_iter().any(|(_, known)| known == path)
 }
 
+/// Members of groups that are kept: functions of a host.
+const MEMBERS_MAX: usize = 1 << 16;
+
+impl Cut {
+    /// A text that is one file of the host.
+    fn whole(path: &'static str, text: &str) -> Self {
+        let mut part = Part::default();
+        (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
+        Self { parts: Parts::from([(path, part)]), ..Self::default() }
+    }
+
+    /// Sets a file of the host in place of what was known of it.
+    fn replace(&mut self, path: &'static str, part: Part) {
+        self.parts.insert(path, part);
+    }
+
+    /// Adds lines to a file of the host.
+    fn append(&mut self, path: &'static str, lines: &Part) {
+        let part = self.parts.entry(path).or_default();
+        lines.lines().for_each(|(number, line)| part.push(number, line));
+    }
+
+    /// Adds a function in a group.
+    fn add_member(&mut self, (group, name): (u32, &str)) {
+        if self.members.len() < MEMBERS_MAX {
+            self.members.push((group, name.to_owned()));
+        }
+    }
+}
+
 /// Whether a file has one line, of which a later one is newer.
 fn is_single(path: &str) -> bool {
     matches!(path, "proc/cmdline" | "proc/version" | "uname")
@@ -154,23 +218,36 @@ fn is_single(path: &str) -> bool {
 pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
     let mut assembled = Assembled::default();
     let mut best: BTreeMap<&'static str, (String, Part)> = BTreeMap::new();
-    for Pasted { name, cut: Cut { parts, members, hosts } } in texts {
+    let mut logs = Vec::new();
+    for Pasted { name, cut: Cut { mut parts, logs: of_sections, earlier_boots, members, hosts } } in texts {
         hosts::check(&name, &parts, &hosts)?;
         for (group, member) in members {
             let path = format!("sys/kernel/iommu_groups/{group}/devices/{member}");
             assembled.memory.link(&path, &format!("../../../../devices/{member}"));
         }
+        if let Some(part) = parts.remove(LOG) {
+            logs.push(Candidate { text: name.clone(), shown: format!("{name} ({LOG})"), part });
+        }
+        for SectionLog { heading, part } in of_sections {
+            hosts::check_log(&name, &part)?;
+            logs.push(Candidate { text: name.clone(), shown: format!("{name} ({heading})"), part });
+        }
+        let earlier = earlier_boots.into_iter().map(|heading| format!("{name} ({heading})"));
+        assembled.left_out.extend(earlier.map(|shown| (shown, Refusal::EarlierBoot)));
         for (path, part) in parts {
-            // Two logs of one boot would tell everything twice: the longer one is read.
             let is_better = best.get(path).is_none_or(|(_, known)| part.numbers.len() > known.numbers.len());
             let other = if is_better {
                 best.insert(path, (name.clone(), part)).map(|(name, _)| name)
             } else {
                 Some(name.clone())
             };
-            assembled.left_out.extend(other.map(|other| format!("{other} ({path})")));
+            let shown = other.map(|other| format!("{other} ({path})"));
+            assembled.left_out.extend(shown.map(|shown| (shown, Refusal::AnotherIsRead)));
         }
     }
+    let (chosen, others) = log_choice::choose(logs);
+    assembled.left_out.extend(others.into_iter().map(|log| (log.shown, Refusal::AnotherIsRead)));
+    best.extend(chosen.map(|Candidate { text, part, .. }| (LOG, (text, part))));
     hosts::check_together(&best)?;
     for (path, (name, part)) in best {
         assembled.memory.file(path, part.body);
@@ -193,19 +270,14 @@ fn cut(text: &str) -> Cut {
         _ => None,
     };
     if let Some(path) = whole {
-        let mut part = Part::default();
-        (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
-        return Cut { parts: Parts::from([(path, part)]), ..Cut::default() };
+        return Cut::whole(path, text);
     }
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
         reader.take(number, &line::clean(line));
     }
-    reader.cut
+    reader.finish()
 }
-
-/// Members of groups that are kept: functions of a host.
-const MEMBERS_MAX: usize = 1 << 16;
 
 /// Cuts a text, line by line.
 #[derive(Default)]
@@ -222,11 +294,34 @@ struct Reader {
     indent: usize,
     /// Columns of the last line of the log.
     last_columns: usize,
+    /// The report that has begun and not ended.
+    report: Option<Report>,
+    /// The kernel's banner without a time, if it was the line before.
+    banner: Option<(u32, String)>,
 }
 
 impl Reader {
+    /// What was cut out.
+    fn finish(mut self) -> Cut {
+        if let Some(mut report) = self.report.take() {
+            report.close(&mut self.cut);
+        }
+        self.cut
+    }
+
     /// Takes a line.
     fn take(&mut self, number: u32, line: &str) {
+        if let Some(report) = &mut self.report {
+            if !report.take(number, line, &mut self.cut) {
+                self.report = None;
+            }
+            return;
+        }
+        self.report = Report::begun_by(line);
+        if self.report.is_some() {
+            return self.close();
+        }
+        let banner = self.banner.take();
         match line::kind(line) {
             Kind::Fence => {
                 self.close();
@@ -248,24 +343,30 @@ impl Reader {
             }
             Kind::GroupLink { group, name } => {
                 self.close();
-                if self.cut.members.len() < MEMBERS_MAX {
-                    self.cut.members.push((group, name.to_owned()));
-                }
+                self.cut.add_member((group, name));
             }
             Kind::Function { format, indent } => {
                 self.push(listing(format), number, line.get(indent..).unwrap_or(line));
                 self.indent = indent;
             }
             Kind::Log => {
+                if let Some((number, line)) = banner {
+                    self.push(LOG, number, &line);
+                }
                 let is_command_line = line.contains("ommand line: ");
                 self.last_columns = if is_command_line { 0 } else { line.len() };
                 self.push(LOG, number, line.trim_start());
             }
-            Kind::File(path) => {
+            // `dmesg -t` prints lines that other files have, too.
+            Kind::File { .. } if self.by_command && self.open == Some(LOG) => {
+                self.push(LOG, number, line.trim())
+            }
+            Kind::File { path, words } => {
                 if is_single(path) && self.open != Some(path) {
                     self.cut.parts.remove(path);
                 }
-                self.push(path, number, line.trim());
+                self.push(path, number, words);
+                self.banner = (path == "proc/version").then(|| (number, words.to_owned()));
             }
             Kind::Other => self.take_other(number, line),
         }

@@ -51,6 +51,15 @@ pub enum Refusal {
     /// Another text tells of the same.
     #[error("another text that tells of the same was read")]
     AnotherIsRead,
+    /// The log of another boot than the last one.
+    #[error("the log of an earlier boot, which is not mixed with that of the last one")]
+    EarlierBoot,
+    /// Deeper in a folder than texts are looked for.
+    #[error("deeper than the {folders_max} folders that are looked into for texts")]
+    TooDeep {
+        /// The limit.
+        folders_max: usize,
+    },
     /// What it leads to is not there.
     #[error("a symbolic link to what is not there")]
     DanglingLink,
@@ -86,6 +95,11 @@ impl From<std::io::Error> for Refusal {
 }
 
 impl Refusal {
+    /// Whether it was left out for what was read instead, or as of no use: no verdict hangs on it.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self, Self::AnotherIsRead | Self::EarlierBoot | Self::TooDeep { .. })
+    }
+
     /// Whether this program declined to read it; otherwise the system did.
     pub fn is_by_us(&self) -> bool {
         !matches!(self, Self::Absent | Self::DanglingLink | Self::NoPermission | Self::Other { .. })

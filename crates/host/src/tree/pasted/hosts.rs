@@ -3,6 +3,7 @@
 use super::{LISTINGS, LOG, Part, Parts};
 use crate::kernel::Log;
 use crate::pci::lspci;
+use crate::{Text, Tree};
 use std::collections::BTreeMap;
 
 /// Names that a kernel's log has before the host knows its own.
@@ -48,6 +49,16 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
     }
 }
 
+/// Checks that a log, which is one section of a report, is of one host.
+pub(super) fn check_log(name: &str, log: &Part) -> Result<(), SeveralHosts> {
+    match names_of_hosts(log) {
+        Some((what, cut_after)) => {
+            Err(SeveralHosts { file: name.to_owned(), what, cut_after: Some(cut_after) })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Checks that the parts chosen from several texts are of one host, as far as logs tell their host's name and listings their
 /// devices.
 pub(super) fn check_together(best: &BTreeMap<&'static str, (String, Part)>) -> Result<(), SeveralHosts> {
@@ -65,6 +76,30 @@ fn other_host(best: &BTreeMap<&'static str, (String, Part)>) -> Option<(String, 
     let differ = log_name != uname_name && !is_same(of_log, of_uname);
     let what = || format!("the log is of `{of_log}`, and uname printed `{of_uname}`");
     differ.then(|| (format!("{log_name}, {uname_name}"), what()))
+}
+
+/// Functions of a listing that are compared: as many as one PCI segment has addresses.
+const COMPARED_MAX: usize = 1 << 16;
+
+/// Checks that a listing beside a capture shows no other device than the capture's sysfs has at the same address.
+pub(in crate::tree) fn check_beside(capture: &Tree, listing: &Text) -> Result<(), SeveralHosts> {
+    let id = |address: crate::Bdf, which: &str| {
+        let value = capture.value(&format!("sys/bus/pci/devices/{address}/{which}"))?.value;
+        u16::from_str_radix(value.trim_start_matches("0x"), 16).ok()
+    };
+    for record in lspci::joined(lspci::parse(listing)).into_iter().take(COMPARED_MAX) {
+        let Some(listed) = record.vendor.zip(record.device) else { continue };
+        let Some(captured) = id(record.bdf, "vendor").zip(id(record.bdf, "device")) else { continue };
+        if listed != captured {
+            let line = record.at.line.unwrap_or(1);
+            let what = format!(
+                "{} is {:04x}:{:04x} in line {line} and {:04x}:{:04x} in the capture beside it",
+                record.bdf, listed.0, listed.1, captured.0, captured.1
+            );
+            return Err(SeveralHosts { file: listing.file().to_owned(), what, cut_after: None });
+        }
+    }
+    Ok(())
 }
 
 /// Two hosts that a log is of, and the last line before the second. A host that is named anew while it starts goes on

@@ -1,6 +1,7 @@
 //! What a line of a pasted text looks like.
 
 use super::prompt;
+use super::report::Report;
 use crate::kernel::{Log, message};
 use crate::pci::lspci::{self, Format};
 use std::borrow::Cow;
@@ -22,9 +23,14 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// A log from the first line to the last.
+    const LOG: Self = Self { log: true, listing: None, mixed: false };
+
     /// The shape of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut shape = Self::default();
+        // Fences, prompts, headings: what a log does not have.
+        let mut has_commands = false;
         for line in text.lines().take(LINES_MAX) {
             let plain = clean(line);
             match kind(&plain) {
@@ -33,11 +39,16 @@ impl Shape {
                 }
                 Kind::Log => shape.log |= has_prefix(line),
                 Kind::Other => {}
-                _ => shape.mixed = true,
+                Kind::File { .. } => shape.mixed = true,
+                _ => has_commands = true,
             }
+            has_commands |= Report::begun_by(&plain).is_some();
             shape.mixed |= plain.len() != line.trim_end_matches(['\r', '\n']).len();
         }
-        shape.mixed |= !shape.log && shape.listing.is_none();
+        if !shape.log && shape.listing.is_none() && !has_commands && Log::is_boot_without_times(text) {
+            return Self::LOG;
+        }
+        shape.mixed |= has_commands || (!shape.log && shape.listing.is_none());
         shape
     }
 }
@@ -57,8 +68,8 @@ pub(super) enum Kind<'l> {
     Log,
     /// A function in a group, as `find /sys/kernel/iommu_groups` prints it.
     GroupLink { group: u32, name: &'l str },
-    /// A line of this file of the host.
-    File(&'static str),
+    /// Words that stand in this file of the host.
+    File { path: &'static str, words: &'l str },
     /// Something else.
     Other,
 }
@@ -87,8 +98,12 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     if has_prefix(trimmed) {
         return Kind::Log;
     }
+    // apport has the command line as a field of its report.
+    if let Some(words) = trimmed.strip_prefix("ProcKernelCmdLine: ") {
+        return Kind::File { path: "proc/cmdline", words };
+    }
     if let Some(path) = file(trimmed) {
-        return Kind::File(path);
+        return Kind::File { path, words: trimmed };
     }
     // An indented line or a field is the body of a record, not a message, whatever its words are.
     let is_body = line.starts_with([' ', '\t']) || lspci::is_field(line);
@@ -107,6 +122,17 @@ fn is_fence(line: &str) -> bool {
 /// Whether a line begins as lines of a log do: with a time, a level, or `HOST kernel:`.
 fn has_prefix(line: &str) -> bool {
     Log::message_of(line).is_some_and(|message| message.len() < line.trim_end().len())
+        && !is_of_x_server(line)
+}
+
+/// Whether a line begins with a time of the X server's log, `[    12.345] `: the kernel's have six digits behind the point.
+fn is_of_x_server(line: &str) -> bool {
+    let time =
+        line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map(|(time, _)| time.trim_start());
+    time.and_then(|time| time.split_once('.')).is_some_and(|(seconds, fraction)| {
+        fraction.len() == 3
+            && [seconds, fraction].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+    })
 }
 
 /// Whether a line without a time is a message of the kernel; `dmesg -t` and people leave times out.
@@ -132,6 +158,15 @@ fn group_link(line: &str) -> Option<Kind<'_>> {
     let name = name.split_whitespace().next()?;
     let is_name = !name.contains('/') && name.len() <= 64;
     Some(Kind::GroupLink { group: group.parse().ok()?, name }).filter(|_| is_name)
+}
+
+/// A function in a group, in a list of links that `ls -l` printed: `lrwxrwxrwx ... /sys/kernel/iommu_groups/1/devices/...`.
+pub(super) fn listed_group_link(line: &str) -> Option<(u32, &str)> {
+    let path = line.get(line.find(" /sys/kernel/iommu_groups/")?..)?;
+    match group_link(path.trim_start())? {
+        Kind::GroupLink { group, name } => Some((group, name)),
+        _ => None,
+    }
 }
 
 /// The file of the host that a line can only stand in.

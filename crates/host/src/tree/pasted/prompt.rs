@@ -40,7 +40,7 @@ const PROGRAMS: [&str; 14] = [
 ];
 
 /// The name of the program that a command calls, without its folder.
-fn program(command: &str) -> &str {
+pub(super) fn program(command: &str) -> &str {
     let word = command.split(' ').next().unwrap_or_default();
     word.rsplit('/').next().unwrap_or(word)
 }
@@ -61,22 +61,29 @@ fn after_prompt(line: &str) -> Option<&str> {
     is_prompt.then_some(rest)
 }
 
+/// Files of a host that are of use as they are.
+const FILES: [&str; 11] = [
+    "proc/cmdline",
+    "proc/version",
+    "proc/iomem",
+    "proc/mtrr",
+    "proc/cpuinfo",
+    "proc/meminfo",
+    "etc/os-release",
+    "etc/redhat-release",
+    "etc/SuSE-release",
+    "proc/interrupts",
+    "sys/hypervisor/type",
+];
+
+/// The file of the host that a path on it names.
+pub(super) fn copied_file(path: &str) -> Option<&'static str> {
+    FILES.into_iter().find(|file| path.strip_prefix('/') == Some(file))
+}
+
 /// The file of the host that the output of a command belongs in; `None` if it is of no use here.
 pub(super) fn file_of_output(command: &str) -> Option<&'static str> {
-    const FILES: [&str; 9] = [
-        "proc/cmdline",
-        "proc/version",
-        "proc/iomem",
-        "proc/mtrr",
-        "proc/cpuinfo",
-        "proc/meminfo",
-        "etc/os-release",
-        "proc/interrupts",
-        "sys/hypervisor/type",
-    ];
-    let file = FILES
-        .into_iter()
-        .find(|file| command.split([' ', '|']).any(|word| word.strip_prefix('/') == Some(file)));
+    let file = command.split([' ', '|']).find_map(copied_file);
     match program(command) {
         _ if file.is_some() => file,
         "dmesg" | "journalctl" => Some(super::LOG),
@@ -85,6 +92,11 @@ pub(super) fn file_of_output(command: &str) -> Option<&'static str> {
         "uname" => Some("uname"),
         _ => None,
     }
+}
+
+/// Whether lspci was asked for a tree, which has no records.
+pub(super) fn is_tree(command: &str) -> bool {
+    command.split(' ').any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('t'))
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ fn of_two_texts_with_logs_the_longer_one_is_read() {
     let assembled = assembled.unwrap();
     assert_eq!(&*assembled.origins[LOG].file, "long");
     assert_eq!(&*assembled.origins[LISTING].file, "listing");
-    assert_eq!(assembled.left_out, ["short (var/log/dmesg)"]);
+    assert_eq!(assembled.left_out, [("short (var/log/dmesg)".to_owned(), Refusal::AnotherIsRead)]);
 }
 
 #[test]
@@ -190,6 +190,15 @@ fn any_line() -> impl Strategy<Value = String> {
         Just("\tKernel driver in use: igb".to_owned()),
         Just("IOMMU Group 1 01:00.0 Ethernet controller: x".to_owned()),
         Just("/sys/kernel/iommu_groups/1/devices/0000:01:00.0".to_owned()),
+        Just("#==[ Command ]======================================#".to_owned()),
+        Just("# /bin/dmesg -T".to_owned()),
+        Just("# /proc/iomem".to_owned()),
+        Just("Start of NVIDIA bug report log file.  Please".to_owned()),
+        Just("_".repeat(44)),
+        Just("*** /proc/cmdline".to_owned()),
+        Just("dmesg:".to_owned()),
+        Just("==== general system info ====".to_owned()),
+        Just("Linux version 6.1.0 (a@b)".to_owned()),
         "[> \t\u{a0}\u{e9}]{0,4}(\\[|\\$ |# |BOOT_IMAGE=|Nov 21 01:22:03 h kernel: )?[ -~\u{e9}]{0,40}",
     ]
 }
@@ -300,7 +309,8 @@ proptest! {
     #[test]
     fn every_line_has_the_number_of_its_line_in_the_text(lines in proptest::collection::vec(any_line(), 0..24)) {
         let text = lines.join("\n");
-        for part in cut(&text).parts.values() {
+        let Cut { parts, logs, .. } = cut(&text);
+        for part in parts.values().chain(logs.iter().map(|log| &log.part)) {
             prop_assert_eq!(part.numbers.len(), part.body.lines().count());
             prop_assert!(part.numbers.iter().all(|number| (1..=lines.len() as u32).contains(number)));
             prop_assert!(part.numbers.is_sorted());
