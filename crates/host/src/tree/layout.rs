@@ -2,20 +2,30 @@
 
 use super::source::{Node, Refusal, Source};
 
-/// Places of the kernel's log, best first. sosreports name the file after the command.
+/// Places of the kernel's log, best first. sosreports name the file after the command (sosreport/sos, plugins `kernel`, `logs`,
+/// `general`); what dmesg prints reaches further than what was saved at boot.
 pub(super) const KERNEL_LOGS: &[&str] = &[
-    "var/log/dmesg",
     "sos_commands/kernel/dmesg",
     "sos_commands/kernel/dmesg_-T",
     "sos_commands/general/dmesg",
+    "sos_commands/general/dmesg_now",
     "sos_commands/kernel/dmesg_now",
     "sos_commands/logs/journalctl_--no-pager_--dmesg",
     "sos_commands/logs/journalctl_--no-pager_-k",
+    "sos_commands/logs/journalctl_--no-pager_--boot",
+    "sos_commands/logs/journalctl_--no-pager_--catalog_--boot",
+    "sos_commands/logs/journalctl_--all_--this-boot_--no-pager",
+    "var/log/dmesg",
     "dmesg",
     "var/log/dmesg.log",
     "var/log/kern.log",
     "var/log/boot.msg",
 ];
+
+/// Whether a kernel log is a journal, which has messages of programs as well.
+pub(super) fn is_journal(path: &str) -> bool {
+    path.starts_with("sos_commands/logs/journalctl")
+}
 
 /// Folders by which a host's root is known.
 const SIGNS: &[&str] = &["proc", "sys", "sos_commands"];
@@ -46,13 +56,19 @@ fn is_host(source: &dyn Source, prefix: &str) -> bool {
 }
 
 /// Folders of a sosreport's commands whose output is read.
-const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware", "logs"];
+const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware"];
 
 /// Whether an inspection may ask for a path of an archive, whose host lies at its top or one folder below.
 /// Archives of hosts are mostly logs and package lists, which would only fill the memory.
 pub(super) fn is_wanted(path: &str) -> bool {
     let below = path.split_once('/').map_or("", |(_, rest)| rest);
-    is_wanted_of_host(path) || is_wanted_of_host(below) || path.matches('/').count() <= 1
+    is_wanted_of_host(path) || is_wanted_of_host(below) || path.matches('/').count() <= 1 || is_of_probe(path)
+}
+
+/// Whether a path is that of a text in an archive of hw-probe, which keeps them in `hw.info/logs`.
+fn is_of_probe(path: &str) -> bool {
+    let mut names = path.split('/').skip(1);
+    names.next() == Some("logs") && names.count() <= 1
 }
 
 /// Whether an inspection may ask for a path below the host's root.
@@ -62,12 +78,21 @@ fn is_wanted_of_host(path: &str) -> bool {
     match top {
         "proc" => second.is_empty() || !second.bytes().all(|byte| byte.is_ascii_digit()),
         "sys" => true,
+        // Other journals than those read as a log are large.
+        "sos_commands" if second == "logs" => rest == "logs" || KERNEL_LOGS.contains(&path),
         "sos_commands" => second.is_empty() || SOS_FOLDERS.contains(&second),
+        // Where sosreports keep the end of a journal that was too long.
+        "sos_strings" => rest.strip_suffix(".tailed").is_some_and(is_journal_name),
         "usr" => ["pci.ids", "release"].iter().any(|end| rest.ends_with(end)),
         "etc" => rest.is_empty() || ["release", "_version"].iter().any(|end| rest.ends_with(end)),
         "var" => matches!(rest, "" | "log") || rest.strip_prefix("log/").is_some_and(is_log_name),
         _ => false,
     }
+}
+
+/// Whether the file of this name in `sos_commands` is a journal that is read.
+fn is_journal_name(rest: &str) -> bool {
+    rest.starts_with("logs/") && KERNEL_LOGS.iter().any(|log| log.strip_prefix("sos_commands/") == Some(rest))
 }
 
 /// Kernel logs, and what links of these names lead to.

@@ -21,6 +21,7 @@
 mod archive;
 mod disk;
 mod evidence;
+mod journal;
 mod kmsg;
 mod layout;
 mod memory;
@@ -40,6 +41,7 @@ pub use read_log::{ReadLog, UnreadFile};
 pub use save::SaveReport;
 pub use source::{Node, Refusal};
 
+use crate::kernel::Log;
 use crate::{Text, redact};
 use disk::Disk;
 use pasted::Origin;
@@ -296,14 +298,36 @@ impl Tree {
         self.record(path, read)
     }
 
-    /// The kernel log: `/dev/kmsg` of the running machine, or the first log file that a capture has.
+    /// The kernel log: `/dev/kmsg` of the running machine. Of a capture the log of a text beside it, or else the first that
+    /// reaches back to the boot, or else the first.
     pub fn kernel_log(&self) -> Option<Text> {
         let live = match self.reach {
             Reach::Live => self.record(kmsg::PATH, kmsg::read()),
             Reach::Capture => None,
         };
         live.map(|body| Text::new(kmsg::PATH, redact::without_secrets(kmsg::PATH, body)))
-            .or_else(|| layout::KERNEL_LOGS.iter().find_map(|path| self.text(path)))
+            .or_else(|| self.captured_log())
+    }
+
+    /// The kernel log of a capture.
+    fn captured_log(&self) -> Option<Text> {
+        if self.origins.contains_key(pasted::LOG) {
+            return self.text(pasted::LOG);
+        }
+        let mut first = None;
+        for path in layout::KERNEL_LOGS {
+            let text = self.text(path);
+            let text = if layout::is_journal(path) {
+                text.and_then(|text| journal::kernel_lines(&text))
+            } else {
+                text
+            };
+            if text.as_ref().is_some_and(|text| Log::parse(text).complete_from_boot()) {
+                return text;
+            }
+            first = first.or(text);
+        }
+        first
     }
 
     /// The names in a folder, sorted; empty if it can't be listed.
