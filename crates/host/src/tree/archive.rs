@@ -189,7 +189,8 @@ fn read_text(reader: impl Read, path: &str) -> Result<pasted::Cut, ArchiveError>
         return Err(ArchiveError::TextTooLarge { bytes_max: FILE_BYTES_MAX });
     }
     pasted::read(path, &bytes).ok_or(ArchiveError::UnknownFormat {
-        found: "it is no tar, and no line of it is of a kernel log or of lspci",
+        found: "it is no tar, and no line of it was understood as a message of the kernel or as the first line of a function in lspci's \
+                output; `dmesg` and `lspci -vvvnn` print both",
     })
 }
 

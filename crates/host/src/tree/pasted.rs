@@ -18,7 +18,9 @@ mod line;
 mod log_choice;
 mod named;
 mod prompt;
+mod quoted_printable;
 mod report;
+mod within;
 
 pub use hosts::SeveralHosts;
 pub(super) use hosts::check_beside;
@@ -33,6 +35,7 @@ use report::Report;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use within::{Within, within};
 
 /// Where the kernel's log lies in a capture.
 pub(super) const LOG: &str = "var/log/dmesg";
@@ -187,6 +190,17 @@ impl Cut {
         Self { parts: Parts::from([(path, part)]), ..Self::default() }
     }
 
+    /// Gives each line the number that `numbers` has for it, from the first line on.
+    fn renumber(&mut self, numbers: &[u32]) {
+        let renumber = |number: &mut u32| {
+            let at = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+            *number = numbers.get(at).copied().unwrap_or(*number);
+        };
+        let parts = self.parts.values_mut().chain(self.logs.iter_mut().map(|log| &mut log.part));
+        parts.flat_map(|part| &mut part.numbers).for_each(renumber);
+        self.hosts.iter_mut().for_each(|(number, _)| renumber(number));
+    }
+
     /// Sets a file of the host in place of what was known of it.
     fn replace(&mut self, path: &'static str, part: Part) {
         self.parts.insert(path, part);
@@ -262,6 +276,16 @@ fn cut(text: &str) -> Cut {
     if let Some(cut) = json_log::read(text) {
         return cut;
     }
+    if let Some(decoded) = quoted_printable::decode(text) {
+        let mut cut = cut_lines(&decoded.body);
+        cut.renumber(&decoded.numbers);
+        return cut;
+    }
+    cut_lines(text)
+}
+
+/// Cuts a text that is as its host printed it.
+fn cut_lines(text: &str) -> Cut {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
@@ -391,7 +415,18 @@ impl Reader {
             }
             // Outputs begin after an empty line as often as not.
             Some(path) if self.by_command && !self.cut.parts.contains_key(path) => {}
-            _ => self.close(),
+            _ => self.take_within(number, line),
+        }
+    }
+
+    /// Takes what stands inside of a line.
+    fn take_within(&mut self, number: u32, line: &str) {
+        self.close();
+        for found in within(line) {
+            match found {
+                Within::Message(text) => self.push(LOG, number, text),
+                Within::Function(text) => self.push(LISTING, number, text),
+            }
         }
     }
 

@@ -210,7 +210,8 @@ pub(super) fn clean(line: &str) -> Cow<'_, str> {
         return Cow::Owned(clean(&without_colours(line)).into_owned());
     }
     let mut rest = line.trim_matches(['\r', '\n']);
-    while let Some(quoted) = rest.strip_prefix('>') {
+    // A quote in a list is indented.
+    while let Some(quoted) = rest.trim_start().strip_prefix('>') {
         rest = quoted.strip_prefix(' ').unwrap_or(quoted);
     }
     // Quotation marks and emphasis around a line.

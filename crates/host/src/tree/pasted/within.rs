@@ -1,0 +1,89 @@
+//! What stands inside of a line: messages that are indented, quoted in a sentence, or behind what a program put before them.
+
+use crate::kernel::message;
+use crate::pci::lspci::Format;
+
+/// How messages begin that people quote in a sentence, or whose beginning a copy lost.
+const STARTS: [&str; 7] = [
+    "DMAR: ",
+    "DMAR:[",
+    "AMD-Vi: ",
+    "swiotlb buffer is full",
+    "DMA: Out of SW-IOMMU space",
+    "INTR-REMAP: ",
+    "(XEN) ",
+];
+
+/// Something of a host inside of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Within<'l> {
+    /// A message of the kernel.
+    Message(&'l str),
+    /// The first line of a record of lspci.
+    Function(&'l str),
+}
+
+/// What stands inside of a line that is none of a host as a whole.
+pub(super) fn within(line: &str) -> Vec<Within<'_>> {
+    let trimmed = line.trim();
+    if is_problem(trimmed) || names_function(trimmed) {
+        return vec![Within::Message(trimmed)];
+    }
+    // Every other part of a line that is split at backticks stands between two of them.
+    let spans = trimmed.split('`').skip(1).step_by(2);
+    let quoted: Vec<Within<'_>> = spans.filter_map(span).collect();
+    if !quoted.is_empty() {
+        return quoted;
+    }
+    STARTS.iter().find_map(|start| message_from(trimmed, start)).into_iter().map(Within::Message).collect()
+}
+
+/// What is between backticks.
+fn span(text: &str) -> Option<Within<'_>> {
+    let is_record = || Format::of(text) == Some(Format::Listing);
+    match () {
+        () if is_problem(text) => Some(Within::Message(text)),
+        () if is_record() => Some(Within::Function(text)),
+        () => None,
+    }
+}
+
+/// The message that begins with these words inside of a line, at the start of a word.
+fn message_from<'l>(line: &'l str, start: &str) -> Option<&'l str> {
+    let at = line.find(start)?;
+    let follows_word = line.get(..at)?.ends_with(|c: char| c.is_alphanumeric());
+    let text = line.get(at..)?;
+    (!follows_word && is_problem(text)).then_some(text)
+}
+
+/// Whether a text is a message of the kernel that tells of something wrong.
+fn is_problem(text: &str) -> bool {
+    message::read(text).is_some_and(|(_, message)| message.problem().is_some())
+}
+
+/// Whether a text is what a driver prints about a PCI function.
+fn names_function(text: &str) -> bool {
+    message::split_device(text).0.is_some_and(|device| device.bdf.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_quoted_indented_or_cut_off() {
+        let fault = "DMAR: [DMA Read] Request device [00:14.0] fault addr 0 [fault reason 06] PTE Read access is not set";
+        let check = |line: String, expect: &[Within<'_>]| assert_eq!(within(&line), expect, "{line}");
+        check(format!(" {fault}"), &[Within::Message(fault)]);
+        check(format!("- It fails with `local error` and `{fault}`."), &[Within::Message(fault)]);
+        check(format!("000: {fault}"), &[Within::Message(fault)]);
+        check(format!("the log says {fault}"), &[Within::Message(fault)]);
+        let start = "52:00.0 VGA compatible controller: NVIDIA Corporation GP102";
+        check(format!("- seen as `{start}`"), &[Within::Function(start)]);
+        let driver = "xhci_hcd 0000:00:14.0: WARNING: Host System Error";
+        check(format!("  {driver}"), &[Within::Message(driver)]);
+        check("add `iommu=pt` and look for DMAR: lines in the log".to_owned(), &[]);
+        check("NOTDMAR: [DMA Read] Request device [00:14.0] fault addr 0".to_owned(), &[]);
+        check(String::new(), &[]);
+    }
+}
