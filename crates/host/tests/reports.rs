@@ -230,10 +230,6 @@ fn supportconfig() -> Vec<(&'static str, String)> {
         ),
         ("scc_node1_240521/messages-20240519.txt", journal(19, &earlier_boot())),
         ("scc_node1_240521/memory.txt", head.clone() + &file("/proc/meminfo", MEMINFO)),
-        (
-            "scc_node1_240521/proc.txt",
-            head.clone() + &file("/proc/interrupts", INTERRUPTS) + &file("/proc/iomem", IOMEM),
-        ),
         ("scc_node1_240521/x.txt", head + &section("Log File", "/var/log/Xorg.0.log", X_LOG)),
     ]
 }

@@ -249,12 +249,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
         let earlier = earlier_boots.into_iter().map(|heading| format!("{name} ({heading})"));
         assembled.left_out.extend(earlier.map(|shown| (shown, Refusal::EarlierBoot)));
         for (path, part) in parts {
-            let is_better = best.get(path).is_none_or(|(_, known)| part.numbers.len() > known.numbers.len());
-            let other = if is_better {
-                best.insert(path, (name.clone(), part)).map(|(name, _)| name)
-            } else {
-                Some(name.clone())
-            };
+            let other = keep_longer(&mut best, path, (name.clone(), part));
             let shown = other.map(|other| format!("{other} ({path})"));
             assembled.left_out.extend(shown.map(|shown| (shown, Refusal::AnotherIsRead)));
         }
@@ -269,6 +264,18 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
         assembled.origins.insert(path.to_owned(), origin);
     }
     Ok(assembled)
+}
+
+/// Keeps the longer one of two texts of the same file; the name of the other one, if there are two.
+fn keep_longer(
+    best: &mut BTreeMap<&'static str, (String, Part)>,
+    path: &'static str,
+    (name, part): (String, Part),
+) -> Option<String> {
+    match best.get(path) {
+        Some((_, known)) if known.numbers.len() >= part.numbers.len() => Some(name),
+        _ => best.insert(path, (name, part)).map(|(other, _)| other),
+    }
 }
 
 /// Cuts a text into the files of a host that its lines belong in.
