@@ -2,6 +2,7 @@
 
 use super::prompt;
 use super::report::Report;
+use super::within::within;
 use crate::kernel::{Log, message};
 use crate::pci::lspci::{self, Format};
 use std::borrow::Cow;
@@ -38,7 +39,8 @@ impl Shape {
                     shape.mixed |= shape.listing.replace(format).is_some_and(|known| known != format);
                 }
                 Kind::Log => shape.log |= has_prefix(line),
-                Kind::Other => {}
+                // A sentence among the lines of a log quotes a message.
+                Kind::Other => shape.mixed |= !within(&plain).is_empty(),
                 Kind::File { .. } => shape.mixed = true,
                 _ => has_commands = true,
             }
@@ -139,7 +141,10 @@ fn is_of_x_server(line: &str) -> bool {
 fn is_message(line: &str) -> bool {
     let names_function = || message::split_device(line).0.is_some_and(|device| device.bdf.is_some());
     let is_command_line = line.starts_with("Command line: ") || line.starts_with("Kernel command line: ");
-    is_command_line || names_function() || message::read(line).is_some()
+    // The head of a call trace names the kernel and the machine.
+    let is_trace =
+        line.starts_with("CPU: ") && line.contains(" Comm: ") || line.starts_with("Hardware name: ");
+    is_command_line || is_trace || names_function() || message::read(line).is_some()
 }
 
 /// `IOMMU Group 13 07:00.0 Ethernet controller [0200]: ...`, also with a colon after the number.
