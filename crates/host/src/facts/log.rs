@@ -7,8 +7,9 @@ use super::{function, iommu};
 use crate::kernel::message::fault::{Access, Reporter};
 use crate::kernel::message::pcie;
 use crate::kernel::message::{
-    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, IommuMessage, Logged, MemoryTypeMessage,
-    Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, classify,
+    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage, IommuMessage, Logged,
+    MemoryTypeMessage, Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
+    classify,
 };
 use crate::kernel::{Architecture, KernelVersion, Log};
 use crate::{Bdf, Citation, Cited, Text};
@@ -149,6 +150,17 @@ pub struct MaskOverflow {
     pub at: Citation,
 }
 
+/// Memory that devices below a host bridge can reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboundRange {
+    /// The bridge, by its name in the device tree: `47d500000.pcie`.
+    pub bridge: String,
+    /// The first and the last bus address.
+    pub bus: (u64, u64),
+    /// The line.
+    pub at: Citation,
+}
+
 /// How often something was logged, with its first line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Occurrences {
@@ -246,6 +258,10 @@ pub struct LogFacts {
     pub gart_full: Vec<PoolFull>,
     /// Mappings that found a DMA window of POWER full, without a function's name.
     pub windows_full: Occurrences,
+    /// Memory that devices can reach, of bridges whose device tree limits or moves it.
+    pub inbound: Vec<InboundRange>,
+    /// The domains of these bridges, by name.
+    pub bridge_domains: HashMap<String, u32>,
     /// Mappings refused because of a mask.
     pub mask_overflows: Vec<MaskOverflow>,
     /// Faults, in order.
@@ -365,6 +381,7 @@ impl LogFacts {
             Message::Smmu(message) => self.keep_smmu(message, at),
             Message::Swiotlb(message) => self.keep_swiotlb(message, logged),
             Message::Gart(message) => self.keep_gart(message, logged),
+            Message::HostBridge(message) => self.keep_host_bridge(message, logged),
             Message::Window(message) => self.keep_window(message, logged),
             Message::Eeh(message) => self.keep_eeh(message, logged),
             Message::Pcie(message) => self.keep_pcie(message, logged),
@@ -500,6 +517,23 @@ impl LogFacts {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Keeps what a host bridge says. Logs of a board have a handful of these lines.
+    fn keep_host_bridge(&mut self, message: &HostBridgeMessage, logged: &Logged) {
+        const RANGES_MAX: usize = 64;
+        let Some(device) = &logged.device else { return };
+        let bridge = device.name.clone();
+        match message {
+            HostBridgeMessage::Inbound { first, last, bus } if self.inbound.len() < RANGES_MAX => {
+                let end = bus.saturating_add(last.saturating_sub(*first));
+                self.inbound.push(InboundRange { bridge, bus: (*bus, end), at: logged.at.clone() });
+            }
+            HostBridgeMessage::Domain(domain) if self.bridge_domains.len() < RANGES_MAX => {
+                self.bridge_domains.insert(bridge, *domain);
+            }
+            HostBridgeMessage::Inbound { .. } | HostBridgeMessage::Domain(_) => {}
         }
     }
 
@@ -726,6 +760,7 @@ fn printed_by(message: &Message) -> Option<Architecture> {
         | Message::Swiotlb(_)
         | Message::Pcie(_)
         | Message::Boot(_)
+        | Message::HostBridge(_)
         | Message::Driver(_) => None,
     }
 }

@@ -10,6 +10,7 @@ pub mod driver;
 pub mod eeh;
 pub mod fault;
 pub mod gart;
+pub mod host_bridge;
 pub mod iommu;
 pub mod memory_type;
 pub mod pcie;
@@ -26,6 +27,7 @@ pub use driver::DriverMessage;
 pub use eeh::EehMessage;
 pub use fault::DmaFault;
 pub use gart::GartMessage;
+pub use host_bridge::HostBridgeMessage;
 pub use iommu::IommuMessage;
 pub use memory_type::MemoryTypeMessage;
 pub use pcie::PcieMessage;
@@ -53,6 +55,8 @@ pub enum Message {
     Swiotlb(SwiotlbMessage),
     /// The GART of old AMD processors.
     Gart(GartMessage),
+    /// Host bridges of a device tree.
+    HostBridge(HostBridgeMessage),
     /// POWER's DMA windows.
     Window(WindowMessage),
     /// POWER's PCI error recovery.
@@ -144,6 +148,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
         .or_else(|| window::read(body).map(Message::Window))
         .or_else(|| eeh::read(body).map(Message::Eeh))
         .or_else(|| pcie::read(body).map(Message::Pcie))
+        .or_else(|| host_bridge::read(body, device).map(Message::HostBridge))
         .or_else(|| memory_type::read(body).map(Message::MemoryType))
         .or_else(|| boot::read(body).map(Message::Boot))
         .or_else(|| driver::read(body, device).map(Message::Driver))

@@ -11,6 +11,7 @@
 //!
 //! Reports of vendors' tools are cut at their headings (`report`), and some files are known by their names (`named`).
 
+mod bound;
 mod earlier_boot;
 mod hosts;
 mod json_log;
@@ -371,6 +372,10 @@ impl Reader {
                 self.push(LISTING, number, listing);
                 self.push(LISTING, number, &format!("\tIOMMU group: {group}"));
                 self.indent = 0;
+            }
+            Kind::Bound(record) => {
+                record.iter().for_each(|line| self.push(listing(Format::MachineReadable), number, line));
+                self.close();
             }
             Kind::GroupLink { group, name } => {
                 self.close();

@@ -8,7 +8,7 @@ use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::iommu::DomainType;
-use crate::facts::log::{MaskOverflow, PoolFull};
+use crate::facts::log::{InboundRange, MaskOverflow, PoolFull};
 use crate::facts::{Adapter, Host};
 use crate::kernel::Effect;
 use crate::pci::Kind;
@@ -101,7 +101,53 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         .chain(pool_missing(host))
         .chain(pool_nearly_full(host))
         .chain(overflows(host))
+        .chain(memory_beyond_32_bits(host))
         .collect()
+}
+
+/// Bridges below which all memory lies beyond 32 bits of bus addresses: a device or driver with a narrower mask reaches none of it, and
+/// no bounce buffer lies lower (kernel/dma/direct.c, `dma_coherent_ok`).
+fn memory_beyond_32_bits(host: &Host) -> Vec<Finding> {
+    let mut by_bridge: BTreeMap<&str, Vec<&InboundRange>> = BTreeMap::new();
+    for range in &host.log.inbound {
+        by_bridge.entry(&range.bridge).or_default().push(range);
+    }
+    by_bridge.into_iter().filter_map(|(bridge, ranges)| beyond_32_bits(host, bridge, &ranges)).collect()
+}
+
+/// A finding on a bridge whose memory begins beyond 32 bits.
+fn beyond_32_bits(host: &Host, bridge: &str, ranges: &[&InboundRange]) -> Option<Finding> {
+    let first =
+        ranges.iter().min_by_key(|range| range.bus.0).filter(|range| range.bus.0 > u64::from(u32::MAX))?;
+    let domain = host.log.bridge_domains.get(bridge);
+    let below = |adapter: &&Adapter| domain.is_some_and(|domain| adapter.function.address.domain == *domain);
+    let masks = |adapter: &Adapter| [adapter.dma_mask_bits.clone(), adapter.coherent_mask_bits.clone()];
+    let masks: Vec<_> = host.adapters.iter().filter(below).flat_map(masks).flatten().collect();
+    let narrow = masks.iter().find(|mask| mask.value <= SHARED_BITS_MAX);
+    if narrow.is_none() && !masks.is_empty() {
+        return None;
+    }
+    let of_domain = domain.map_or_else(String::new, |domain| format!(" (domain {domain:04x})"));
+    Some(Finding {
+        id: Id::Mask32Bit,
+        severity: if narrow.is_some() { Severity::Critical } else { Severity::Note },
+        address: None,
+        what: format!(
+            "below {bridge}{of_domain} memory begins at bus address {:#x}: a device, or a driver that leaves its streaming or \
+             coherent mask at 32 bits, reaches none of it, and its allocations fail whatever `cma=`, `coherent_pool=` or `swiotlb=` say",
+            first.bus.0
+        ),
+        evidence: std::iter::once(first.at.clone()).chain(narrow.map(|mask| mask.at.clone())).collect(),
+        fix: "for such a device, have the bridge's window begin at 0 (`dma-ranges` in the device tree; on a Raspberry Pi 4 \
+              `dtoverlay=pcie-32bit-dma`, on a Raspberry Pi 5 `dtoverlay=pcie-32bit-dma-pi5`); for one that can do more, have the \
+              driver set both masks to what it can"
+            .into(),
+        risk: "memory beyond the smaller window is then reached through bounce buffers".to_owned(),
+        verify: "the line `IB MEM` of the bridge ends in `-> 0x0000000000`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
 }
 
 /// A finding if the adapter's mask does not reach all memory.

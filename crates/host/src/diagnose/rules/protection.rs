@@ -157,6 +157,8 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
     if !is_open_uio && !no_group && no_iommu.is_none() {
         return None;
     }
+    // Whether an IOMMU is in use: a text may show neither sysfs nor the boot.
+    let is_known = host.iommus.visible || host.log.covers_boot || no_iommu.is_some();
     let mut evidence = vec![driver.at.clone()];
     evidence.extend(no_iommu.cloned());
     Some(Finding {
@@ -164,16 +166,17 @@ fn user_without_iommu(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Opti
         severity: Severity::Warning,
         address: Some(adapter.function.address),
         what: format!(
-            "user space drives it through {}, and no IOMMU confines it: a wrong address in that program reads or \
+            "user space drives it through {}, and no IOMMU confines it{}: a wrong address in that program reads or \
              overwrites any memory",
-            driver.value
+            driver.value,
+            if is_known { "" } else { " unless one translates for the whole host, which then lets nothing through" }
         ),
         evidence,
         fix: match group.is_some() {
             true => Advice::say("give it to vfio-pci, whose mappings the IOMMU enforces: ")
                 .and_run(give_to_vfio(adapter)),
             false if host.platform.hypervisor.is_some() => turn_iommu_on(host, DefaultDomain::AsIs),
-            false => Advice::say("turn the IOMMU on (")
+            false => Advice::say(if is_known { "turn the IOMMU on (" } else { "if no IOMMU is in use, turn it on (" })
                 .and(turn_iommu_on(host, DefaultDomain::AsIs))
                 .and_say("), then ")
                 .and_run(give_to_vfio(adapter)),

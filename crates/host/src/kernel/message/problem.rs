@@ -24,7 +24,7 @@ impl Message {
             Self::Driver(DriverMessage::ProbeFailed { .. }) => Some("a driver did not take its device"),
             Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
             Self::Fault(_) => Some("an IOMMU refused an access"),
-            Self::Boot(_) => None,
+            Self::Boot(_) | Self::HostBridge(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a line of a pasted text looks like.
 
+use super::bound;
 use super::prompt;
 use super::report::Report;
 use super::within::within;
@@ -64,6 +65,8 @@ pub(super) enum Kind<'l> {
     Command { file: Option<&'static str>, host: Option<&'l str> },
     /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
     GroupMember { group: u32, listing: &'l str },
+    /// A function with its driver, as `dpdk-devbind.py` prints it, in lspci's words.
+    Bound([String; 4]),
     /// The first line of one of lspci's records or trees, after so many blanks.
     Function { format: Format, indent: usize },
     /// A message of the kernel.
@@ -84,6 +87,9 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     }
     if is_fence(trimmed) {
         return Kind::Fence;
+    }
+    if let Some(record) = bound::record(trimmed) {
+        return Kind::Bound(record);
     }
     if let Some(format) = Format::of(trimmed) {
         return Kind::Function { format, indent: line.len() - line.trim_start().len() };
