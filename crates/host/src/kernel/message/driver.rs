@@ -1,4 +1,5 @@
-//! Drivers that failed to start, or found no memory for DMA: drivers/base/dd.c, mm/page_alloc.c.
+//! Drivers that failed to start, or found no memory for DMA: drivers/base/dd.c, mm/{page_alloc,cma}.c,
+//! drivers/nvme/host/pci.c, drivers/net/ethernet/mellanox/mlx5/core/cmd.c.
 
 use super::{Device, scan};
 
@@ -14,6 +15,10 @@ pub enum DriverMessage {
     },
     /// Memory for DMA, or pages in a row, were not to be had.
     AllocationFailed(String),
+    /// A drive asked for a part of memory as its buffer, and got none. It works without.
+    NoHostMemoryBuffer,
+    /// An RDMA adapter has no memory key left: no more memory can be registered with it.
+    NoMemoryKey,
 }
 
 /// Reads a message about a driver. `device` is the one that it begins with.
@@ -24,6 +29,16 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
             let (driver, error) =
                 body.strip_prefix("probe with driver ")?.split_once(" failed with error ")?;
             Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
+        }
+        b'f' if body.starts_with("failed to allocate host memory buffer") => {
+            Some(DriverMessage::NoHostMemoryBuffer)
+        }
+        b'n' if body.starts_with("nvme ") && body.contains(": failed to allocate host memory buffer") => {
+            Some(DriverMessage::NoHostMemoryBuffer)
+        }
+        // "mlx5_cmd_out_err:800:(pid 1): CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8), ..."
+        b'm' if body.contains("CREATE_MKEY(") && body.contains("limits exceeded") => {
+            Some(DriverMessage::NoMemoryKey)
         }
         _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
     }
@@ -40,10 +55,11 @@ fn parse_old_probe(body: &str) -> Option<DriverMessage> {
 /// `insmod: page allocation failure: order:9, mode:...` and `dma_alloc_coherent failed`, as drivers word it.
 fn parse_allocation(body: &str) -> Option<DriverMessage> {
     let of_pages = body.contains(": page allocation failure");
+    let of_cma = body.contains("cma_alloc: ") && body.contains("alloc failed");
     let of_dma =
         ["dma_alloc_coherent", "pci_alloc_consistent", "dma_map_single", "DMA mapping", "dma mapping"];
     let failed = || body.contains("fail") || body.contains("error") || body.contains("unable");
-    let is_failure = of_pages || (of_dma.iter().any(|call| body.contains(call)) && failed());
+    let is_failure = of_pages || of_cma || (of_dma.iter().any(|call| body.contains(call)) && failed());
     is_failure.then(|| DriverMessage::AllocationFailed(scan::words(body)))
 }
 
@@ -70,6 +86,16 @@ mod tests {
         check(
             "mlx5_core 0000:01:00.0: dma_alloc_coherent failed",
             r#"AllocationFailed("dma_alloc_coherent failed")"#,
+        );
+        check(
+            "cma: cma_alloc: reserved: alloc failed, req-size: 16 pages, ret: -12",
+            r#"AllocationFailed("cma: cma_alloc: reserved: alloc failed, req-size: 16 pages, ret: -12")"#,
+        );
+        check("nvme nvme1: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
+        check("nvme 0000:01:00.0: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
+        check(
+            "mlx5_core 0000:41:00.0: mlx5_cmd_out_err:800:(pid 1): CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8), syndrome (0x18af6), err(-12)",
+            "NoMemoryKey",
         );
     }
 }

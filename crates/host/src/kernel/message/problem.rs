@@ -23,6 +23,12 @@ impl Message {
             Self::MemoryType(message) => of_memory_type(message),
             Self::Driver(DriverMessage::ProbeFailed { .. }) => Some("a driver did not take its device"),
             Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
+            Self::Driver(DriverMessage::NoHostMemoryBuffer) => {
+                Some("a drive got no buffer in the host's memory, and works without")
+            }
+            Self::Driver(DriverMessage::NoMemoryKey) => {
+                Some("an RDMA adapter has no memory key left, a limit of its own: registrations fail")
+            }
             Self::Fault(_) => Some("an IOMMU refused an access"),
             Self::Boot(_) | Self::HostBridge(_) => None,
         }
