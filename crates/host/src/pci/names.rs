@@ -148,17 +148,15 @@ enum Parent {
 
 /// Fills in what a `pci.ids` knows of the keys that have no name yet.
 ///
-/// A table has 40,000 lines, and a host shows some ten vendors and classes: their sections are searched
+/// A table has 40,000 lines, and a host shows some ten vendors and classes: their headings are searched
 /// for, and no other line is looked at.
 fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
-    let bytes = table.as_bytes();
-    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', bytes).map(|end| end + 1));
-    let is_heading =
-        |at: &usize| bytes.get(*at).is_some_and(|first| first.is_ascii_hexdigit() || *first == b'C');
-    for start in starts.filter(is_heading) {
-        // Line starts are boundaries of characters.
-        let section = table.get(start..).unwrap_or_default();
-        if heading(section).is_some_and(|key| found.contains_key(&key)) {
+    let headings: Vec<String> = found.keys().filter_map(heading).collect();
+    for heading in headings {
+        let first = heading.trim_start();
+        let starts = memchr::memmem::find_iter(table.as_bytes(), &heading).map(|end_of_line| end_of_line + 1);
+        let starts = table.starts_with(first).then_some(0).into_iter().chain(starts);
+        for section in starts.filter_map(|start| table.get(start..)) {
             pick_section(section, found);
         }
     }
@@ -175,11 +173,12 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a section is about.
-fn heading(section: &str) -> Option<Key> {
-    match section.strip_prefix("C ") {
-        Some(rest) => hex8(rest.get(..2)?).map(Key::Class),
-        None => hex16(section.get(..4)?).map(Key::Vendor),
+/// How the section begins that is about a vendor or a class, after the end of the line before it.
+fn heading(key: &Key) -> Option<String> {
+    match key {
+        Key::Vendor(vendor) => Some(format!("\n{vendor:04x}  ")),
+        Key::Class(base) => Some(format!("\nC {base:02x}  ")),
+        Key::Device(..) | Key::Subsystem(..) | Key::SubClass(..) | Key::Interface(..) => None,
     }
 }
 

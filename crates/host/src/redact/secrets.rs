@@ -9,6 +9,8 @@ use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::public;
 use crate::kernel::options;
+use aho_corasick::AhoCorasick;
+use std::sync::LazyLock;
 
 /// Parts of names that mean a secret wherever they stand.
 const ANYWHERE: [&str; 16] = [
@@ -58,6 +60,24 @@ const SIZES_AT_ADDRESSES: [&str; 12] = [
 const WITHOUT_USERS: [&str; 4] = ["rootflags", "boot_image", "initrd", "bootfs"];
 /// Digests of images that anyone may know.
 const PUBLIC_DIGESTS: [&str; 4] = ["ostree", "roothash", "usrhash", "boot_image"];
+/// How hashed passwords begin (crypt(5)).
+const HASH_MARKS: [&str; 8] = ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"];
+/// How tokens of GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI begin.
+const SERVICE_PREFIXES: [&str; 13] = [
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "hvs.",
+    "dckr_pat_",
+    "npm_",
+    "sk-proj-",
+];
 /// Shorter than this, random letters are hard to tell from words.
 const TOKEN_CHARS_MIN: usize = 20;
 /// The same without letters of both cases: identifiers and names of functions may have as many.
@@ -100,6 +120,32 @@ fn is_word_of_options(value: &str) -> bool {
     let table = options::table();
     let names = table.options.iter().map(|option| &option.name).chain(&table.unrelated);
     names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
+}
+
+/// What a line contains that names a secret: parts of names, and flags before a value.
+static NAME_PARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let parts = ANYWHERE.iter().chain(&WORD_ENDS).chain(&LAST_WORDS).chain(&TABLES).chain(&["%", "-u", "-p"]);
+    AhoCorasick::builder().ascii_case_insensitive(true).build(parts).ok()
+});
+
+/// How tokens begin that have a form of their own, and marks of hashed passwords.
+static TOKEN_MARKS: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(SERVICE_PREFIXES.iter().chain(&HASH_MARKS)).ok());
+
+/// Whether a line may contain the name of a secret, or a flag before one: a quick look that passes over most lines.
+pub(super) fn may_name_secret(line: &str) -> bool {
+    // Some letters beyond ASCII count as those of names when case is ignored.
+    !line.is_ascii() || NAME_PARTS.as_ref().is_none_or(|parts| parts.is_match(line))
+}
+
+/// Whether a value may contain a token: a quick look that passes over most.
+fn may_have_token(value: &str) -> bool {
+    let mut run = 0;
+    let has_long_word = value.chars().any(|c| {
+        run = if is_word_char(c) { run + 1 } else { 0 };
+        run >= TOKEN_CHARS_MIN
+    });
+    has_long_word || TOKEN_MARKS.as_ref().is_none_or(|marks| marks.is_match(value))
 }
 
 /// Whether the whole value of this option is a secret.
@@ -251,8 +297,10 @@ fn without_query(value: &str, found: &mut Found) -> String {
 /// Text without parts that look random: long, of mixed letters and digits, of a form that a service gives its keys, or a hash of a
 /// password.
 pub(super) fn without_tokens(value: &str, found: &mut Found) -> String {
-    if ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"].iter().any(|mark| value.contains(mark))
-    {
+    if !may_have_token(value) {
+        return value.to_owned();
+    }
+    if HASH_MARKS.iter().any(|mark| value.contains(mark)) {
         found.add(value);
         return REDACTED.to_owned();
     }
@@ -309,22 +357,8 @@ fn is_one_case_token(word: &str) -> bool {
 
 /// Whether a text begins with a token of the form that GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI give.
 fn has_service_prefix(text: &str) -> bool {
-    const PREFIXES: [&str; 13] = [
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "glpat-",
-        "xoxb-",
-        "xoxp-",
-        "hvs.",
-        "dckr_pat_",
-        "npm_",
-        "sk-proj-",
-    ];
-    PREFIXES.iter().any(|prefix| text.starts_with(prefix)) && split_token(text).0.len() >= TOKEN_CHARS_MIN
+    SERVICE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        && split_token(text).0.len() >= TOKEN_CHARS_MIN
 }
 
 /// The form of an access key's ID at Amazon Web Services.

@@ -55,8 +55,14 @@ impl SyslogPrefix {
             // A name with blanks is one only with a process ID.
             (has_process || !program.as_str().contains(' ')).then_some((prefix, has_process))
         };
-        if let Some((prefix, _)) = found(&WITH_DATE).or_else(|| found(&STRUCTURED)) {
+        // Most lines are those of dmesg, and no prefix: what they begin with and contain tells that sooner than a pattern.
+        let is_like_dmesg = line.starts_with('[');
+        if !is_like_dmesg && let Some((prefix, _)) = found(&WITH_DATE).or_else(|| found(&STRUCTURED)) {
             return Some(prefix);
+        }
+        let may_be_of_host = || host.is_some_and(|host| line.contains(host));
+        if !line.contains("kernel") && !line.contains("]:") && !may_be_of_host() {
+            return None;
         }
         let (prefix, has_process) = found(&LIKE_DMESG)?;
         let of_host = host.is_some_and(|host| line.get(prefix.host.clone()) == Some(host));

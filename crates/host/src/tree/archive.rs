@@ -290,10 +290,8 @@ impl UnpackedFiles {
         if !self.count_file(path, length)? {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        let read = members.body().read_to_end(&mut bytes);
-        match read {
-            Ok(_) if bytes.len() as u64 == length => self.memory.file(path, bytes),
+        match members.read_body() {
+            Ok(bytes) if bytes.len() as u64 == length => self.memory.file(path, bytes),
             Ok(_) => return Err(members.damaged(io::ErrorKind::UnexpectedEof.into())),
             Err(error) => return Err(members.damaged(error)),
         }
