@@ -25,6 +25,19 @@ pub struct Bdf {
 )]
 pub struct BdfError(String);
 
+impl Bdf {
+    /// The function of domain 0 with a requester ID: bus in the upper byte, device and function in the lower.
+    pub fn of_requester_id(id: u16) -> Self {
+        let [bus, below] = id.to_be_bytes();
+        Self { domain: 0, bus, device: below >> 3, function: below & 7 }
+    }
+
+    /// What it sends as the source of its requests, without the domain.
+    pub fn requester_id(self) -> u16 {
+        u16::from_be_bytes([self.bus, self.device << 3 | self.function])
+    }
+}
+
 impl FromStr for Bdf {
     type Err = BdfError;
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every finding there is.
-const FINDINGS: [&str; 30] = [
+const FINDINGS: [&str; 32] = [
     "strict-on-fast-adapter",
     "lazy-against-request",
     "strict-against-request",
@@ -38,7 +38,9 @@ const FINDINGS: [&str; 30] = [
     "payload-mismatch",
     "acs-redirect",
     "ats-off",
+    "invalidation-timeout",
     "dma-faults",
+    "iova-beyond-width",
     "numa-far",
     "group-shared",
     "passthrough-exposed",

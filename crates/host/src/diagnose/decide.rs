@@ -7,9 +7,10 @@
 use super::power_dma_path;
 use super::verdict::{unknown, verdict};
 use super::{DmaPath, Verdict};
+use crate::facts::fault::Fault;
 use crate::facts::hypervisor::Hypervisor;
 use crate::facts::iommu::DomainType;
-use crate::facts::log::{FaultKind, MaskOverflow};
+use crate::facts::log::MaskOverflow;
 use crate::facts::{Adapter, Host};
 use crate::{Bdf, Citation, Cited};
 
@@ -30,15 +31,37 @@ pub(super) fn decide(host: &Host, adapter: &Adapter) -> Verdict {
 /// The verdict on an adapter that a driver of the kernel uses.
 fn of_kernel_driver(host: &Host, adapter: &Adapter) -> Verdict {
     if let Some(hypervisor) = host.platform.hypervisor.as_ref().filter(|cited| cited.value.hides_iommu()) {
-        return unknown(
-            "Xen drives the IOMMU, and this kernel does not see it: `xl dmesg` on the host tells whether it translates",
-            vec![hypervisor.at.clone()],
-        );
+        return behind_xen(host, adapter, &hypervisor.at);
     }
     virtio_without_dma_api(host, adapter).unwrap_or_else(|| match host.is_power() {
         true => power_dma_path::decide(host, adapter),
         false => by_group(host, adapter),
     })
+}
+
+/// The verdict on an adapter whose IOMMU Xen drives.
+fn behind_xen(host: &Host, adapter: &Adapter, dom0: &Citation) -> Verdict {
+    let is_this = |fault: &&Fault| fault.by_xen && fault.address == Some(adapter.function.address);
+    let refused = host.log.faults.iter().filter(is_this).find(|fault| fault.is_of_an_address());
+    if let Some(fault) = refused {
+        let reason = "Xen translates its DMA: its hypervisor refused an access of it; whether the translation is lazy, Xen does \
+                      not tell";
+        return unknown(reason, vec![fault.at.clone()]);
+    }
+    match &host.log.xen_translates {
+        Some(Cited { value: false, at }) => {
+            let reason = "Xen does not use the IOMMU: bus addresses are machine addresses, and nothing confines its DMA";
+            verdict(DmaPath::NoIommu, Some(reason.to_owned()), vec![at.clone()])
+        }
+        Some(Cited { value: true, at }) => unknown(
+            "Xen drives the IOMMU and uses it; whether for this adapter, `xl dmesg` tells under \"Dom0 mode\"",
+            vec![at.clone()],
+        ),
+        None => unknown(
+            "Xen drives the IOMMU, and this kernel does not see it: `xl dmesg` on the host tells whether it translates",
+            vec![dom0.clone()],
+        ),
+    }
 }
 
 /// The verdict on an adapter for which nothing read names a driver.
@@ -124,6 +147,11 @@ fn untranslated_graphics(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 /// The verdict by a line of the log that can only be printed on one DMA path.
 fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let is_this = |address: &Option<Bdf>| *address == Some(adapter.function.address);
+    let mut faults = host.log.faults.iter().filter(|fault| is_this(&fault.address));
+    if let Some(blocked) = faults.clone().find(|fault| fault.blocks_requester()) {
+        let reason = "the IOMMU has no valid entry for it and refuses all its DMA";
+        return Some(unknown(reason, vec![blocked.at.clone()]));
+    }
     if let Some(full) = host.log.swiotlb_full.iter().find(|full| is_this(&full.address)) {
         let at = vec![full.at.clone()];
         if full.lacks_pool() {
@@ -146,8 +174,7 @@ fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
         let reason = "the GART remaps memory beyond its mask, and nothing else is translated";
         return Some(unknown(reason, vec![full.at.clone()]));
     }
-    let fault =
-        host.log.faults.iter().find(|fault| fault.kind == FaultKind::Mapping && is_this(&fault.address))?;
+    let fault = faults.find(|fault| fault.shows_translation())?;
     // Under passthrough too a unit refuses what its tables lack, such as an address beyond all memory.
     let passes_through = passthrough(host).is_some_and(|cited| cited.value)
         || host.log.own_mapping.get(&adapter.function.address).is_some_and(|own| own.value);
@@ -281,11 +308,21 @@ fn without_active_iommu(host: &Host, adapter: &Adapter) -> Verdict {
     }
 }
 
+/// The verdict where the kernel rejected the firmware's table of VT-d units.
+fn rejected_table(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let at = host.log.vt_d_rejected.as_ref()?;
+    let verdict = untranslated(host, adapter, DmaPath::NoIommu, vec![at.clone()]);
+    Some(verdict.provided_that("no later line of the log shows VT-d in use"))
+}
+
 /// The verdict where neither sysfs nor a log of the whole boot tells whether an IOMMU is in use.
 fn by_what_else_is_known(host: &Host, adapter: &Adapter) -> Verdict {
     if let Some(gart) = &host.log.gart {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![gart.clone()])
             .provided_that("its mask reaches all memory, as the GART remaps what lies beyond");
+    }
+    if let Some(rejected) = rejected_table(host, adapter) {
+        return rejected;
     }
     if let Some(off) = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value) {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![off.at.clone()]);

@@ -75,8 +75,12 @@ pub enum Id {
     AcsRedirect,
     /// The adapter could translate by itself, but may not.
     AtsOff,
+    /// A device or the IOMMU does not answer invalidations.
+    InvalidationTimeout,
     /// DMA faults or frozen slots in the kernel's log.
     DmaFaults,
+    /// A mapping was refused, because its IOVA has more bits than the IOMMU takes.
+    IovaBeyondWidth,
     /// The adapter's NUMA node has no CPUs, or its interrupts are taken elsewhere.
     NumaFar,
     /// PCI Express errors in the kernel's log.
@@ -105,7 +109,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -127,7 +131,9 @@ impl Id {
         Self::PayloadMismatch,
         Self::AcsRedirect,
         Self::AtsOff,
+        Self::InvalidationTimeout,
         Self::DmaFaults,
+        Self::IovaBeyondWidth,
         Self::NumaFar,
         Self::PcieErrors,
         Self::GroupShared,
@@ -166,7 +172,9 @@ impl Id {
             Self::PayloadMismatch => "payload-mismatch",
             Self::AcsRedirect => "acs-redirect",
             Self::AtsOff => "ats-off",
+            Self::InvalidationTimeout => "invalidation-timeout",
             Self::DmaFaults => "dma-faults",
+            Self::IovaBeyondWidth => "iova-beyond-width",
             Self::NumaFar => "numa-far",
             Self::PcieErrors => "pcie-errors",
             Self::GroupShared => "group-shared",

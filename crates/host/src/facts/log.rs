@@ -1,47 +1,23 @@
 //! What the kernel's log says, gathered from its messages.
 
+use super::call_trace::{self, Shown};
+use super::device_memory::{self, DeviceMemory};
+use super::fault::{self, Fault};
 use super::hypervisor::{self, Hypervisor};
+use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
 use super::{function, iommu};
-use crate::kernel::message::fault::{Access, Reporter};
+use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::pcie;
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage, IommuMessage, Logged,
     MemoryTypeMessage, Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
-    classify,
+    XenMessage, classify,
 };
 use crate::kernel::{Architecture, KernelVersion, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// What a fault tells of its cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The address was not mapped, or not for this access.
-    Mapping,
-    /// The IOMMU has no entry for the requester.
-    UnknownRequester,
-    /// It was no access to memory but an interrupt.
-    Interrupt,
-    /// POWER's EEH cut the device off.
-    Frozen,
-}
-
-/// A DMA fault, or a slot frozen because of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The function named in it.
-    pub address: Option<Bdf>,
-    /// The stream of an SMMU's fault, where no function is named.
-    pub stream: Option<u32>,
-    /// What it tells of its cause.
-    pub kind: FaultKind,
-    /// What happened, in a few words.
-    pub what: String,
-    /// The line.
-    pub at: Citation,
-}
 
 /// A window that firmware was asked to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,6 +180,15 @@ pub struct ConflictingTypes {
     pub types: [String; 2],
 }
 
+/// A mapping that was refused, because its IOVA has more bits than the domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BeyondWidth {
+    /// Bits of the domain's IOVAs.
+    pub bits: u32,
+    /// The IOVA.
+    pub iova: u64,
+}
+
 /// What the kernel's log says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFacts {
@@ -266,6 +251,24 @@ pub struct LogFacts {
     pub mask_overflows: Vec<MaskOverflow>,
     /// Faults, in order.
     pub faults: Vec<Fault>,
+    /// Invalidations that failed, in order.
+    pub invalidation_failures: Vec<InvalidationFailure>,
+    /// A call trace that stands in an invalidation of a device's own translations.
+    pub device_invalidation: Option<Citation>,
+    /// The first mapping that was refused for the width of its IOVA.
+    pub beyond_width: Option<Cited<BeyondWidth>>,
+    /// This is a crash kernel, which took over the IOMMU's tables from the kernel that crashed.
+    pub inherited_tables: Option<Citation>,
+    /// The driver of an SMMU shut it down.
+    pub smmu_shut_down: Option<Citation>,
+    /// VT-d is not in use, because the kernel rejected the firmware's table.
+    pub vt_d_rejected: Option<Citation>,
+    /// Whether Xen uses the IOMMU, by its own log.
+    pub xen_translates: Option<Cited<bool>>,
+    /// Why Xen does not.
+    pub xen_setup_problem: Option<Citation>,
+    /// Memory of PCI functions.
+    pub device_memory: Vec<DeviceMemory>,
     /// 64-bit windows of POWER partitions.
     pub ddw: BTreeMap<Bdf, DdwLog>,
     /// `ppc iommu: disabling ddw.`
@@ -333,6 +336,13 @@ impl LogFacts {
             if facts.architecture.is_none() && record.message.starts_with("BIOS-e820: ") {
                 facts.architecture = Some(Architecture::X86_64);
             }
+            facts.keep_call_trace(call_trace::read(record.message), || log.cite(record));
+            if let Some((address, range, is_peer_memory)) = device_memory::read(record.message)
+                && facts.device_memory.len() < device_memory::RANGES_MAX
+            {
+                let at = log.cite(record);
+                facts.device_memory.push(DeviceMemory { range, address, is_peer_memory, at });
+            }
             if facts.hypervisor.is_none() {
                 let named = hypervisor::named_by(record.message);
                 facts.hypervisor = named.map(|hypervisor| Cited::new(hypervisor, log.cite(record)));
@@ -363,7 +373,9 @@ impl LogFacts {
         let faults = self.faults.iter().filter_map(|fault| Some((fault.address?, &fault.at)));
         let full = self.swiotlb_full.iter().chain(&self.gart_full);
         let full = full.filter_map(|full| Some((full.address?, &full.at)));
-        for (bdf, at) in groups.chain(mappings).chain(faults).chain(full) {
+        let silent =
+            self.invalidation_failures.iter().filter_map(|failed| Some((failed.device?, &failed.at)));
+        for (bdf, at) in groups.chain(mappings).chain(faults).chain(full).chain(silent) {
             if self.functions.len() < function::FUNCTIONS_MAX {
                 self.functions.entry(bdf).or_insert_with(|| NamedFunction::at(at.clone()));
             }
@@ -387,11 +399,64 @@ impl LogFacts {
             Message::Pcie(message) => self.keep_pcie(message, logged),
             Message::MemoryType(message) => self.keep_memory_type(message, at),
             Message::Boot(message) => self.keep_boot(message, at),
-            Message::Fault(fault) => {
-                self.keep_translation(kind_of(fault.reporter), at);
-                self.faults.push(fault_of_iommu(fault, at));
-            }
+            Message::Fault(fault) => self.keep_fault(fault, at),
+            Message::Xen(message) => self.keep_xen(message, at),
             Message::Driver(_) => {}
+        }
+    }
+
+    /// Keeps a fault. One of memory proves that its IOMMU translates; interrupts are remapped without that, too.
+    fn keep_fault(&mut self, fault: &DmaFault, at: &Citation) {
+        match fault {
+            DmaFault { by_xen: true, cause, .. } => {
+                self.hypervisor = Some(Cited::new(Hypervisor::XenDom0, at.clone()));
+                if *cause != Cause::Interrupt {
+                    self.xen_translates = Some(Cited::new(true, at.clone()));
+                }
+            }
+            DmaFault { cause: Cause::Interrupt, .. } => {}
+            fault => self.keep_translation(fault::kind_of(fault.reporter), at),
+        }
+        self.faults.push(Fault::of_iommu(fault, at));
+    }
+
+    /// Keeps what Xen says of the IOMMU.
+    fn keep_xen(&mut self, message: &XenMessage, at: &Citation) {
+        self.hypervisor = Some(Cited::new(Hypervisor::XenDom0, at.clone()));
+        match message {
+            XenMessage::Virtualisation(on) => self.xen_translates = Some(Cited::new(*on, at.clone())),
+            XenMessage::SetupProblem(_) => {
+                self.xen_setup_problem.get_or_insert_with(|| at.clone());
+            }
+        }
+    }
+
+    /// Keeps an invalidation that failed. AMD-Vi's and the SMMUs' drivers send commands once they use the unit; VT-d's queue also
+    /// serves interrupt remapping alone.
+    fn keep_invalidation_failure(
+        &mut self,
+        failed: Option<(Failure, Option<Bdf>)>,
+        kind: iommu::Kind,
+        at: &Citation,
+    ) {
+        let Some((failure, device)) = failed else { return };
+        if failure == Failure::DeviceSilent || kind != iommu::Kind::VtD {
+            self.keep_translation(kind, at);
+        }
+        self.invalidation_failures.push(InvalidationFailure { failure, device, at: at.clone() });
+    }
+
+    /// Keeps what a line of a call trace shows.
+    fn keep_call_trace(&mut self, shown: Option<Shown>, cite: impl Fn() -> Citation) {
+        match shown {
+            Some(Shown::Translation(Some(kind))) => self.keep_translation(kind, &cite()),
+            Some(Shown::Translation(None)) => {
+                self.translation_active.get_or_insert_with(cite);
+            }
+            Some(Shown::DeviceInvalidation) => {
+                self.device_invalidation.get_or_insert_with(cite);
+            }
+            None => {}
         }
     }
 
@@ -427,6 +492,7 @@ impl LogFacts {
 
     /// Keeps what the VT-d driver says.
     fn keep_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
+        self.keep_invalidation_failure(invalidation_error::of_vt_d(message), iommu::Kind::VtD, at);
         match message {
             VtDMessage::Active => self.keep_translation(iommu::Kind::VtD, at),
             // intel_iommu_init looks for units with address translation services after it decided to translate.
@@ -442,9 +508,18 @@ impl LogFacts {
             VtDMessage::Unit { .. } => {
                 self.iommu_tables = self.iommu_tables.take().or_else(|| Some(at.clone()))
             }
-            VtDMessage::BrokenFirmware(_) | VtDMessage::SetupProblem(_) => {
-                self.iommu_trouble.push(at.clone())
+            VtDMessage::BrokenFirmware(words) | VtDMessage::SetupProblem(words) => {
+                self.iommu_trouble.push(at.clone());
+                if rejects_table(words) {
+                    self.vt_d_rejected = Some(at.clone());
+                }
             }
+            VtDMessage::BeyondWidth { bits, address } => {
+                let beyond = BeyondWidth { bits: *bits, iova: *address };
+                self.beyond_width.get_or_insert_with(|| Cited::new(beyond, at.clone()));
+                self.keep_translation(iommu::Kind::VtD, at);
+            }
+            VtDMessage::InheritedTables => self.inherited_tables = Some(at.clone()),
             VtDMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
             _ => {}
         }
@@ -452,6 +527,7 @@ impl LogFacts {
 
     /// Keeps what the AMD-Vi driver says.
     fn keep_amd_vi(&mut self, message: &AmdViMessage, at: &Citation) {
+        self.keep_invalidation_failure(invalidation_error::of_amd_vi(message), iommu::Kind::AmdVi, at);
         match message {
             AmdViMessage::Found { .. } => self.keep_translation(iommu::Kind::AmdVi, at),
             AmdViMessage::LazyFlush(lazy) => {
@@ -466,19 +542,20 @@ impl LogFacts {
             AmdViMessage::SnpNeedsTranslation => self.snp_refused = Some(at.clone()),
             AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             AmdViMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
-            AmdViMessage::Disabled(_) | AmdViMessage::CompletionTimeout => {
-                self.iommu_trouble.push(at.clone())
-            }
+            AmdViMessage::Disabled(_) => self.iommu_trouble.push(at.clone()),
+            AmdViMessage::InheritedTables => self.inherited_tables = Some(at.clone()),
             _ => {}
         }
     }
 
     /// Keeps what the drivers of Arm's SMMUs say.
     fn keep_smmu(&mut self, message: &SmmuMessage, at: &Citation) {
+        let kind = self.translates.unwrap_or(iommu::Kind::SmmuV3);
+        self.keep_invalidation_failure(invalidation_error::of_smmu(message), kind, at);
         match message {
             SmmuMessage::FoundV2 => self.keep_translation(iommu::Kind::Smmu, at),
             SmmuMessage::FoundV3 { .. } => self.keep_translation(iommu::Kind::SmmuV3, at),
-            SmmuMessage::CommandTimeout => self.iommu_trouble.push(at.clone()),
+            SmmuMessage::ShutDown => self.smmu_shut_down = Some(at.clone()),
             _ => {}
         }
     }
@@ -589,13 +666,7 @@ impl LogFacts {
             EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
             _ => return,
         };
-        self.faults.push(Fault {
-            address: logged.bdf(),
-            stream: None,
-            kind: FaultKind::Frozen,
-            what,
-            at: logged.at.clone(),
-        });
+        self.faults.push(Fault::frozen(logged.bdf(), what, logged.at.clone()));
     }
 
     /// Keeps what the PCI core says of a function's link.
@@ -762,6 +833,7 @@ fn printed_by(message: &Message) -> Option<Architecture> {
         | Message::Boot(_)
         | Message::HostBridge(_)
         | Message::Driver(_) => None,
+        Message::Xen(_) => Some(Architecture::X86_64),
     }
 }
 
@@ -771,49 +843,9 @@ fn bus(name: &str) -> Option<(u32, u8)> {
     Some((u32::from_str_radix(domain, 16).ok()?, u8::from_str_radix(bus, 16).ok()?))
 }
 
-/// The kind of IOMMU that reports a fault, which proves that it translates.
-fn kind_of(reporter: Reporter) -> iommu::Kind {
-    match reporter {
-        Reporter::VtD => iommu::Kind::VtD,
-        Reporter::AmdVi => iommu::Kind::AmdVi,
-        Reporter::SmmuV2 => iommu::Kind::Smmu,
-        Reporter::SmmuV3 => iommu::Kind::SmmuV3,
-    }
-}
-
-/// The fault that an IOMMU reported, in words.
-fn fault_of_iommu(fault: &DmaFault, at: &Citation) -> Fault {
-    let access = match fault.access {
-        Some(Access::Read) => "read of",
-        Some(Access::Write) => "write to",
-        None => "access to",
-    };
-    let address =
-        fault.address.map_or_else(|| "an address not told".to_owned(), |address| format!("{address:#x}"));
-    let reason = fault.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    Fault {
-        address: fault.device,
-        stream: fault.stream,
-        kind: kind_of_fault(fault),
-        what: format!("{access} {address}{reason}"),
-        at: at.clone(),
-    }
-}
-
-/// What a fault tells of its cause: VT-d's fault reasons 1 and 2 (root and context entry not present), AMD-Vi's events, and
-/// SMMUv3's events 2 and 4 are about the requester, not about an address.
-fn kind_of_fault(fault: &DmaFault) -> FaultKind {
-    // AMD's address range for interrupts (AMD I/O Virtualization Technology, special address ranges).
-    const INTERRUPTS: std::ops::RangeInclusive<u64> = 0xfd_f800_0000..=0xfd_ffff_ffff;
-    let reason = fault.reason.as_deref().unwrap_or_default();
-    match (fault.reporter, fault.code) {
-        (Reporter::VtD, Some(1 | 2)) | (Reporter::SmmuV3, Some(2 | 4)) => FaultKind::UnknownRequester,
-        (Reporter::AmdVi, _) if reason == "ILLEGAL_DEV_TABLE_ENTRY" => FaultKind::UnknownRequester,
-        (Reporter::AmdVi, _) if fault.address.is_some_and(|address| INTERRUPTS.contains(&address)) => {
-            FaultKind::Interrupt
-        }
-        _ => FaultKind::Mapping,
-    }
+/// Whether the kernel gives VT-d up for good (drivers/iommu/intel/dmar.c, `warn_invalid_dmar`, `dmar_table_init`).
+fn rejects_table(words: &str) -> bool {
+    words.contains("DMAR reported at address") || words.contains("arse DMAR table failure")
 }
 
 /// `ACPI: DMAR 0x...`, `ACPI: IVRS 0x...`, `ACPI: IORT 0x...` with an address: the table is there.

@@ -5,9 +5,13 @@
 
 pub mod adapter;
 pub mod bounce;
+mod call_trace;
+pub mod device_memory;
+pub mod fault;
 pub mod function;
 pub mod hypervisor;
 pub mod interrupts;
+pub mod invalidation_error;
 pub mod iommu;
 pub mod log;
 pub mod log_problem;
@@ -85,7 +89,7 @@ impl Host {
     /// Reads a host.
     pub fn read(tree: &Tree) -> Self {
         let log_text = tree.kernel_log();
-        let log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
+        let mut log = log_text.as_ref().map(log::LogFacts::read).unwrap_or_default();
         let iomem = memory::read_iomem(tree);
         let mut platform =
             platform::read(tree, iomem.as_ref().map(|(iomem, _)| iomem), log_text.as_ref(), &log);
@@ -120,6 +124,7 @@ impl Host {
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =
             others.into_iter().map(|function| adapter::complete(tree, function, &around)).collect();
+        fault::resolve_streams(&mut log.faults, &adapters);
         let words = command_line.as_ref().map_or("", |(_, line)| line.1.as_str());
         let is_power = platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power);
         let nodes = adapters.iter().filter_map(|adapter| adapter.device_tree_node.as_deref());
@@ -183,6 +188,14 @@ impl Host {
         };
         self.kernel().and_then(KernelVersion::tells_lazy_groups).unwrap_or(false)
             || self.iommus.groups.values().any(shows)
+    }
+
+    /// What shows that this is a crash kernel (kdump): the kernel that crashed left its devices running.
+    pub fn crash_kernel(&self) -> Option<&Citation> {
+        let line = self.command_line.as_ref();
+        let asked =
+            line.filter(|line| line.value.split_whitespace().any(|word| word.starts_with("elfcorehdr=")));
+        self.log.inherited_tables.as_ref().or_else(|| asked.map(|line| &line.at))
     }
 
     /// How invalidations are run, by the kernel's own words first, then by what it was told, then by

@@ -115,10 +115,16 @@ fn parse_body(device: Device, body: &str) -> Says {
     match found {
         Some(found) => found,
         None if failed => Says::ProbeFailed,
-        None if body.starts_with("AMD-Vi: ") => Says::Iommu,
+        None if is_of_iommu(body) => Says::Iommu,
         None if device.driver == CORE => Says::Present,
         None => Says::Driver(device.driver),
     }
+}
+
+/// Whether AMD-Vi's driver prints about the function of an IOMMU: it logs events with the function that caused them.
+fn is_of_iommu(body: &str) -> bool {
+    let own = ["Found IOMMU", "Extended features", "IOMMU performance counters", "Applying "];
+    body.strip_prefix("AMD-Vi: ").is_some_and(|rest| own.iter().any(|start| rest.starts_with(start)))
 }
 
 /// `[8086:1521] type 00 class 0x020000`, since 6.9 with `PCIe Endpoint` after it.
@@ -197,6 +203,11 @@ mod tests {
     fn the_function_of_an_iommu() {
         let iommu = one("pci 0000:00:00.2: AMD-Vi: Found IOMMU cap 0x40");
         assert_eq!(iommu.class(), Some(ClassCode::IOMMU));
+        let faulting = one(
+            "ahci 0000:63:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0042 address=0x0 flags=0x0020]",
+        );
+        let driver = faulting.driver.as_ref().map(|driver| driver.value.as_str());
+        assert_eq!((faulting.class(), driver), (None, Some("ahci")));
     }
 
     #[test]

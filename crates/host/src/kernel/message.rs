@@ -20,6 +20,7 @@ pub mod smmu;
 pub mod swiotlb;
 pub mod vt_d;
 pub mod window;
+pub mod xen;
 
 pub use amd_vi::AmdViMessage;
 pub use boot::BootMessage;
@@ -35,6 +36,7 @@ pub use smmu::SmmuMessage;
 pub use swiotlb::SwiotlbMessage;
 pub use vt_d::VtDMessage;
 pub use window::WindowMessage;
+pub use xen::XenMessage;
 
 use super::Log;
 use crate::{Bdf, Citation};
@@ -71,6 +73,8 @@ pub enum Message {
     Driver(DriverMessage),
     /// An IOMMU refused an access.
     Fault(DmaFault),
+    /// Xen's hypervisor.
+    Xen(XenMessage),
 }
 
 /// A message with its device, time and place.
@@ -109,7 +113,7 @@ pub fn classify(log: &Log<'_>) -> Vec<Logged> {
     let mut understood: Vec<Logged> = Vec::new();
     let mut pending: Option<Pending> = None;
     for record in log.records() {
-        let (device, body) = split_device(record.message);
+        let (device, body) = split_device(xen::strip_prefix(record.message));
         let continues = pending.as_mut().is_some_and(|pending| {
             let last = understood.last_mut();
             last.is_some_and(|last| last.device == device && pending.take_line(&mut last.message, body))
@@ -127,7 +131,7 @@ pub fn classify(log: &Log<'_>) -> Vec<Logged> {
 
 /// Reads one message that stands alone.
 pub fn read(message: &str) -> Option<(Option<Device>, Message)> {
-    let (device, body) = split_device(message);
+    let (device, body) = split_device(xen::strip_prefix(message));
     let message = read_body(body, device.as_ref())?;
     Some((device, message))
 }
@@ -139,6 +143,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
     }
     fault::read(body, device)
         .map(Message::Fault)
+        .or_else(|| xen::read(body).map(Message::Xen))
         .or_else(|| iommu::read(body, device).map(Message::Iommu))
         .or_else(|| vt_d::read(body).map(Message::VtD))
         .or_else(|| amd_vi::read(body).map(Message::AmdVi))
@@ -172,8 +177,9 @@ fn device_prefix(message: &str) -> Option<(Device, &str)> {
     };
     let bdf = if name.matches(':').count() == 2 { name.parse().ok() } else { None };
     // Other buses: "arm-smmu-v3 9050000.smmuv3:", "platform MSFT0101:00:", "pci 0022:01     :".
+    // The IOMMU's own device has its class in place of a driver: "iommu ivhd0:".
     let is_named = rest.get(name.len()..).is_some_and(|after| after.trim_start().starts_with(':'))
-        && (name.contains('.') || name.contains(':'));
+        && (name.contains('.') || name.contains(':') || driver == "iommu");
     (bdf.is_some() || is_named)
         .then(|| (Device { driver: driver.to_owned(), name: name.to_owned(), bdf }, body))
 }
@@ -229,6 +235,7 @@ mod tests {
             Some(("arm-smmu-v3", "9050000.smmuv3", None)),
             "ias 44-bit",
         );
+        check("iommu ivhd0: AMD-Vi: x", Some(("iommu", "ivhd0", None)), "AMD-Vi: x");
         check("platform MSFT0101:00: Adding", Some(("platform", "MSFT0101:00", None)), "Adding");
         check("DMAR: IOMMU enabled", None, "DMAR: IOMMU enabled");
         check("[Firmware Bug]: the BIOS", None, "[Firmware Bug]: the BIOS");

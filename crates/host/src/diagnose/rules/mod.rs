@@ -3,9 +3,12 @@
 mod boot_loader;
 mod bounce;
 mod errors;
+mod fault_remedy;
 mod faults;
 mod gart;
 mod invalidation;
+mod invalidation_timeout;
+mod iova_width;
 mod line_edit;
 mod link;
 mod memory_type;
@@ -39,6 +42,8 @@ pub(super) const RULES: &[Rule] = &[
     faults::RULE,
     gart::RULE,
     invalidation::RULE,
+    invalidation_timeout::RULE,
+    iova_width::RULE,
     link::RULE,
     memory_type::RULE,
     numa::RULE,

@@ -1,6 +1,7 @@
 //! AMD-Vi: drivers/iommu/amd/{init,iommu,iommu_v2}.c, arch/x86/events/amd/iommu.c.
 
 use super::scan;
+use crate::Bdf;
 
 /// A message of the AMD-Vi driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,12 @@ pub enum AmdViMessage {
     DeprecatedOption(String),
     /// Invalidations are not completed in time.
     CompletionTimeout,
+    /// A device did not answer an invalidation of the translations that it keeps (ATS).
+    InvalidationTimeout(Option<Bdf>),
+    /// The IOMMU rejected a command, or could not read it.
+    CommandRejected(String),
+    /// This is a crash kernel, which begins with the tables of the kernel that crashed.
+    InheritedTables,
     /// Firmware's IVRS table is wrong, or an option overrides it.
     FirmwareTable(String),
     /// Another message of the driver.
@@ -110,13 +117,29 @@ fn parse_state(rest: &str) -> Option<AmdViMessage> {
     if rest.contains("IOMMUv2 functionality not available") {
         return Some(AmdViMessage::NoIommuV2);
     }
-    if starts("Completion-Wait loop timed out") {
+    if starts("Completion-Wait loop timed out") || starts("Command buffer timeout") {
         return Some(AmdViMessage::CompletionTimeout);
+    }
+    if let Some(event) = rest.strip_prefix("Event logged [") {
+        return Some(parse_command_event(event));
+    }
+    if starts("Translation is already enabled - trying to") || starts("Copied DEV table from previous kernel")
+    {
+        return Some(AmdViMessage::InheritedTables);
     }
     if starts("AMD IOMMU disabled") || starts("disabled") || starts("Disabling IOMMU") {
         return Some(AmdViMessage::Disabled(words()));
     }
     (starts("ivrs") || starts("[Firmware") || starts("IVRS")).then(|| AmdViMessage::FirmwareTable(words()))
+}
+
+/// Parses the events that are about the driver's commands: `IOTLB_INV_TIMEOUT device=06:00.0 address=0x1001e4600]`,
+/// `ILLEGAL_COMMAND_ERROR address=0x...]`. The device before the message is then the IOMMU. Others are faults.
+fn parse_command_event(event: &str) -> AmdViMessage {
+    match event.strip_prefix("IOTLB_INV_TIMEOUT") {
+        Some(rest) => AmdViMessage::InvalidationTimeout(scan::after(rest, "device=").and_then(scan::bdf)),
+        None => AmdViMessage::CommandRejected(scan::words(event.trim_end_matches(']'))),
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +176,22 @@ mod tests {
             r#"DeprecatedOption("amd_iommu=fullflush")"#,
         );
         check("AMD-Vi: Completion-Wait loop timed out", "CompletionTimeout");
+        check(
+            "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=0000:0a:00.0 address=0x7f8f0]",
+            "InvalidationTimeout(Some(0000:0a:00.0))",
+        );
+        check(
+            "iommu ivhd0: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=06:00.0 address=0x1001e4600]",
+            "InvalidationTimeout(Some(0000:06:00.0))",
+        );
+        check(
+            "pci 0000:00:00.2: AMD-Vi: Event logged [ILLEGAL_COMMAND_ERROR address=0x100204000]",
+            r#"CommandRejected("ILLEGAL_COMMAND_ERROR address=0x100204000")"#,
+        );
+        check(
+            "AMD-Vi: Translation is already enabled - trying to copy translation structures",
+            "InheritedTables",
+        );
         check(
             "AMD-Vi: AMD IOMMU disabled on kernel command-line",
             r#"Disabled("AMD IOMMU disabled on kernel command-line")"#,

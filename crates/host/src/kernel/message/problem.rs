@@ -1,8 +1,9 @@
 //! Which messages tell of something wrong, and of what.
 
+use super::fault::Cause;
 use super::{
     AmdViMessage, DriverMessage, EehMessage, GartMessage, IommuMessage, MemoryTypeMessage, Message,
-    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
+    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage,
 };
 
 impl Message {
@@ -29,7 +30,10 @@ impl Message {
             Self::Driver(DriverMessage::NoMemoryKey) => {
                 Some("an RDMA adapter has no memory key left, a limit of its own: registrations fail")
             }
+            Self::Fault(fault) if fault.cause == Cause::Interrupt => Some("an interrupt was refused"),
             Self::Fault(_) => Some("an IOMMU refused an access"),
+            Self::Xen(XenMessage::SetupProblem(_)) => Some("a step of setting Xen's IOMMU up went wrong"),
+            Self::Xen(XenMessage::Virtualisation(_)) => None,
             Self::Boot(_) | Self::HostBridge(_) => None,
         }
     }
@@ -54,8 +58,9 @@ fn of_vt_d(message: &VtDMessage) -> Option<&'static str> {
     match message {
         VtDMessage::BrokenFirmware(_) => Some("firmware describes VT-d wrongly"),
         VtDMessage::SetupProblem(_) => Some("a step of setting VT-d up went wrong"),
-        VtDMessage::InterruptFault(_) => Some("an interrupt was refused"),
         VtDMessage::FaultReason(_) => Some("an IOMMU refused an access"),
+        VtDMessage::InvalidationError { .. } => Some("invalidations are not completed in time"),
+        VtDMessage::BeyondWidth { .. } => Some("a mapping was refused"),
         _ => None,
     }
 }
@@ -65,7 +70,10 @@ fn of_amd_vi(message: &AmdViMessage) -> Option<&'static str> {
         AmdViMessage::SnpNeedsTranslation => {
             Some("SEV-SNP was refused, because the IOMMU does not translate")
         }
-        AmdViMessage::CompletionTimeout => Some("invalidations are not completed in time"),
+        AmdViMessage::CompletionTimeout | AmdViMessage::InvalidationTimeout(_) => {
+            Some("invalidations are not completed in time")
+        }
+        AmdViMessage::CommandRejected(_) => Some("the IOMMU rejected a command"),
         AmdViMessage::FirmwareTable(words) if words.contains("Firmware Bug") => {
             Some("firmware describes AMD-Vi wrongly")
         }
@@ -77,7 +85,11 @@ fn of_smmu(message: &SmmuMessage) -> Option<&'static str> {
     match message {
         SmmuMessage::CommandTimeout => Some("invalidations are not completed in time"),
         SmmuMessage::Bypass(_) => Some("the SMMU lets DMA of unknown devices pass"),
-        SmmuMessage::FoundV3 { .. } | SmmuMessage::FoundV2 | SmmuMessage::Queue { .. } => None,
+        SmmuMessage::CommandError(_) => Some("the IOMMU rejected a command"),
+        SmmuMessage::FoundV3 { .. }
+        | SmmuMessage::FoundV2
+        | SmmuMessage::Queue { .. }
+        | SmmuMessage::ShutDown => None,
     }
 }
 

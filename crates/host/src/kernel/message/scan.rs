@@ -19,6 +19,12 @@ pub(super) fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(digits.get(..length)?, 16).ok()
 }
 
+/// A 64-bit word that is all of the text, as the kernel dumps records: `0x0000002000000010`.
+pub(super) fn raw_word(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
 /// The decimal number that the text begins with.
 pub(super) fn decimal(text: &str) -> Option<u64> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -27,6 +27,10 @@ pub enum SmmuMessage {
     CommandTimeout,
     /// The unit lets DMA of unknown devices pass.
     Bypass(String),
+    /// The unit rejected a command, or a device did not answer one.
+    CommandError(String),
+    /// The driver shuts the unit down, at a reboot or when it is removed.
+    ShutDown,
 }
 
 /// Reads a message of an SMMU driver.
@@ -49,7 +53,13 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<SmmuMessage> {
     if body.starts_with("probing hardware configuration") {
         return Some(SmmuMessage::FoundV2);
     }
-    body.contains("bypass").then(|| SmmuMessage::Bypass(scan::words(body)))
+    if body.starts_with("disabling translation") {
+        return Some(SmmuMessage::ShutDown);
+    }
+    if let Some((_, error)) = body.strip_prefix("CMDQ error (").and_then(|rest| rest.split_once("): ")) {
+        return Some(SmmuMessage::CommandError(scan::words(error)));
+    }
+    body.contains("requests bypass").then(|| SmmuMessage::Bypass(scan::words(body)))
 }
 
 #[cfg(test)]
@@ -77,5 +87,14 @@ mod tests {
             "arm-smmu-v3 arm-smmu-v3.0.auto: DT/ACPI requests bypass",
             r#"Bypass("DT/ACPI requests bypass")"#,
         );
+        check(
+            "arm-smmu-v3 arm-smmu-v3.0.auto: CMDQ error (cons 0x03000d04): ATC invalidate timeout",
+            r#"CommandError("ATC invalidate timeout")"#,
+        );
+        check(
+            "arm-smmu-v3 arm-smmu-v3.0.auto: CMDQ error (cons 0x01000d04): Illegal command\narm-smmu-v3 arm-smmu-v3.0.auto: skipping command in error state:\narm-smmu-v3 arm-smmu-v3.0.auto: \t0x0000002000000010\narm-smmu-v3 arm-smmu-v3.0.auto: \t0x0000000000000000",
+            r#"CommandError("Illegal command")"#,
+        );
+        check("arm-smmu 5000000.iommu: disabling translation", "ShutDown");
     }
 }

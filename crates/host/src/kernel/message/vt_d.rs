@@ -69,16 +69,44 @@ pub enum VtDMessage {
     UnknownOption(String),
     /// A word of `intel_iommu=` that will go away.
     DeprecatedOption(String),
-    /// An interrupt was refused.
-    InterruptFault(String),
     /// The reason of a fault whose first line is missing.
     FaultReason(String),
-    /// Faults are being read out.
+    /// The fault status register, as faults are being read out.
     FaultStatus(u32),
+    /// An invalidation went wrong.
+    InvalidationError {
+        /// What.
+        kind: InvalidationError,
+        /// The device that the hardware names as the one that did not answer.
+        device: Option<Bdf>,
+    },
+    /// A mapping was refused, because its IOVA has more bits than the domain.
+    BeyondWidth {
+        /// Bits of the domain's IOVAs.
+        bits: u32,
+        /// The IOVA.
+        address: u64,
+    },
+    /// This is a crash kernel, which begins with the tables of the kernel that crashed.
+    InheritedTables,
+}
+
+/// What can go wrong with an invalidation (VT-d specification, fault status register).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvalidationError {
+    /// IQE: the unit could not read a command, or rejected it.
+    Queue,
+    /// ICE: the answer of a device does not fit any request.
+    Completion,
+    /// ITE: a device did not answer an invalidation of the translations that it keeps (ATS).
+    TimeOut,
 }
 
 /// Reads a message of the VT-d driver.
 pub(super) fn read(body: &str) -> Option<VtDMessage> {
+    if let Some(beyond) = parse_beyond_width(body) {
+        return Some(beyond);
+    }
     if let Some(broken) = parse_broken_firmware(body) {
         return Some(broken);
     }
@@ -87,6 +115,7 @@ pub(super) fn read(body: &str) -> Option<VtDMessage> {
         .or_else(|| parse_unit(rest))
         .or_else(|| parse_table(rest))
         .or_else(|| parse_mapping(rest))
+        .or_else(|| parse_invalidation_error(rest))
         .or_else(|| parse_problem(rest))
 }
 
@@ -178,11 +207,13 @@ fn parse_problem(rest: &str) -> Option<VtDMessage> {
     if rest.contains("batch") && rest.contains("virtualization") {
         return Some(VtDMessage::StrictInGuest);
     }
-    if rest.starts_with("[INTR-REMAP]") {
-        return Some(VtDMessage::InterruptFault(words()));
-    }
     if rest.starts_with("[fault reason ") {
         return Some(VtDMessage::FaultReason(words()));
+    }
+    if rest.starts_with("Translation already enabled - trying to copy")
+        || rest.starts_with("Copied translation tables from previous kernel")
+    {
+        return Some(VtDMessage::InheritedTables);
     }
     if rest.contains("isabling IOMMU for graphics") {
         return Some(VtDMessage::GraphicsUntranslated);
@@ -198,6 +229,27 @@ fn parse_problem(rest: &str) -> Option<VtDMessage> {
         "Disabling IOMMU",
     ];
     failures.iter().any(|start| rest.starts_with(start)).then(|| VtDMessage::SetupProblem(words()))
+}
+
+/// `intel_iommu_map: iommu width (39) is not sufficient for the mapped address (8800001000)`.
+fn parse_beyond_width(body: &str) -> Option<VtDMessage> {
+    let (bits, address) =
+        scan::after(body, ": iommu width (")?.split_once(") is not sufficient for the mapped address (")?;
+    Some(VtDMessage::BeyondWidth { bits: scan::small(bits)?, address: scan::hex(address)? })
+}
+
+/// `VT-d detected Invalidation Time-out Error: SID 6500` of `qi_dump_fault`. The requester ID is 0 where the unit does not tell.
+fn parse_invalidation_error(rest: &str) -> Option<VtDMessage> {
+    let (kind, id) = rest.strip_prefix("VT-d detected Invalidation ")?.split_once(" Error: ")?;
+    let kind = match kind {
+        "Queue" => InvalidationError::Queue,
+        "Completion" => InvalidationError::Completion,
+        "Time-out" => InvalidationError::TimeOut,
+        _ => return None,
+    };
+    let id = id.strip_prefix("SID ").and_then(scan::hex).and_then(|id| u16::try_from(id).ok());
+    let device = id.filter(|id| !matches!(*id, 0 | u16::MAX)).map(Bdf::of_requester_id);
+    Some(VtDMessage::InvalidationError { kind, device })
 }
 
 /// Parses warnings that the firmware describes VT-d wrongly.
@@ -298,9 +350,26 @@ mod tests {
         );
         check("DMAR: DRHD: handling fault status reg 2", "FaultStatus(2)");
         check(
-            "DMAR: [INTR-REMAP] Request device [f0:1f.0] fault index 0x0 [fault reason 0x25] Blocked a compatibility format interrupt request",
-            r#"InterruptFault("[INTR-REMAP] Request device [f0:1f.0] fault index 0x0 [fault reason 0x25] Blocked a compatibility format interrupt request")"#,
+            "DMAR: VT-d detected Invalidation Time-out Error: SID 6500",
+            "InvalidationError { kind: TimeOut, device: Some(0000:65:00.0) }",
         );
+        check(
+            "DMAR: VT-d detected Invalidation Time-out Error: SID 0",
+            "InvalidationError { kind: TimeOut, device: None }",
+        );
+        check(
+            "DMAR: VT-d detected Invalidation Queue Error: Reason f",
+            "InvalidationError { kind: Queue, device: None }",
+        );
+        check(
+            "DMAR: intel_iommu_map: iommu width (39) is not sufficient for the mapped address (8800001000)",
+            "BeyondWidth { bits: 39, address: 584115556352 }",
+        );
+        check(
+            "intel_iommu_map: iommu width (39) is not sufficient for the mapped address (8800001000)",
+            "BeyondWidth { bits: 39, address: 584115556352 }",
+        );
+        check("DMAR: Translation already enabled - trying to copy translation structures", "InheritedTables");
         check(
             "DMAR:[fault reason 06] PTE Read access is not set",
             r#"FaultReason("[fault reason 06] PTE Read access is not set")"#,

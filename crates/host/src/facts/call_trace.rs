@@ -1,0 +1,66 @@
+//! Functions of the kernel in call traces that show what the IOMMU does.
+
+use super::iommu::Kind;
+
+/// What a line of a call trace shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Some device's DMA is translated, by this kind of IOMMU where the function belongs to one driver.
+    Translation(Option<Kind>),
+    /// A device that keeps translations itself (ATS) is asked to drop some.
+    DeviceInvalidation,
+}
+
+/// Functions that run for translated domains alone, by the start of their names. Not those that VT-d's and AMD's own DMA
+/// operations began with before 5.5: they ran under passthrough too.
+const FUNCTIONS: [(&str, Shown); 13] = [
+    ("iommu_dma_alloc", Shown::Translation(None)),
+    ("iommu_dma_free", Shown::Translation(None)),
+    ("iommu_dma_map", Shown::Translation(None)),
+    ("iommu_dma_unmap", Shown::Translation(None)),
+    ("__iommu_dma_map", Shown::Translation(None)),
+    ("__iommu_dma_unmap", Shown::Translation(None)),
+    ("intel_iommu_map", Shown::Translation(Some(Kind::VtD))),
+    ("intel_alloc_iova", Shown::Translation(Some(Kind::VtD))),
+    ("__domain_mapping", Shown::Translation(Some(Kind::VtD))),
+    ("amd_iommu_map", Shown::Translation(Some(Kind::AmdVi))),
+    ("iommu_v1_map_page", Shown::Translation(Some(Kind::AmdVi))),
+    ("arm_smmu_map", Shown::Translation(None)),
+    ("qi_flush_dev_iotlb", Shown::DeviceInvalidation),
+];
+
+/// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
+pub(super) fn read(message: &str) -> Option<Shown> {
+    let (before, _) = message.split_once("+0x")?;
+    let start = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |end| end + 1);
+    let function = before.get(start..)?;
+    FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_call_traces() {
+        let translation = |kind| Some(Shown::Translation(kind));
+        assert_eq!(read(" iommu_dma_map_page+0xcc/0x170"), translation(None));
+        assert_eq!(read(" ? intel_iommu_map_pages+0x1b/0x40"), translation(Some(Kind::VtD)));
+        assert_eq!(read(" [<ffffffff8150d8a5>] intel_alloc_iova+0xa5/0xe0"), translation(Some(Kind::VtD)));
+        assert_eq!(read("pc : arm_smmu_map_pages+0x10/0x20"), translation(None));
+        assert_eq!(read("RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0"), Some(Shown::DeviceInvalidation));
+    }
+
+    #[test]
+    fn functions_that_prove_nothing() {
+        for line in [
+            " iommu_dma_get_resv_regions+0x10/0x20",
+            " iommu_dma_prepare_msi+0x10/0x20",
+            " intel_map_page+0x10/0x20",
+            " dma_map_page_attrs+0x10/0x20",
+            "iommu_dma_map_page is called",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

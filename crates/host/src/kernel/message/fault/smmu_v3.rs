@@ -1,0 +1,109 @@
+//! Events of SMMUs of version 3: drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c, `arm_smmu_dump_event`.
+
+use super::super::scan;
+use super::vt_d::parse_access;
+use super::{Access, Cause, DmaFault, Reporter};
+
+/// The events by number, name and what they prove (Arm System MMU architecture, version 3, IHI 0070, section 7.3).
+const EVENTS: [(u32, &str, Cause); 19] = [
+    (0x01, "F_UUT", Cause::InvalidRequest),
+    (0x02, "C_BAD_STREAMID", Cause::UnknownRequester),
+    (0x03, "F_STE_FETCH", Cause::TableError),
+    (0x04, "C_BAD_STE", Cause::InvalidEntry),
+    (0x05, "F_BAD_ATS_TREQ", Cause::InvalidRequest),
+    (0x06, "F_STREAM_DISABLED", Cause::UnknownPasid),
+    (0x07, "F_TRANSL_FORBIDDEN", Cause::InvalidRequest),
+    (0x08, "C_BAD_SUBSTREAMID", Cause::UnknownPasid),
+    (0x09, "F_CD_FETCH", Cause::TableError),
+    (0x0a, "C_BAD_CD", Cause::InvalidEntry),
+    (0x0b, "F_WALK_EABT", Cause::TableError),
+    (0x10, "F_TRANSLATION", Cause::NotMapped),
+    (0x11, "F_ADDR_SIZE", Cause::BeyondWidth),
+    (0x12, "F_ACCESS", Cause::NotPermitted),
+    (0x13, "F_PERMISSION", Cause::NotPermitted),
+    (0x20, "F_TLB_CONFLICT", Cause::TableError),
+    (0x21, "F_CFG_CONFLICT", Cause::TableError),
+    (0x24, "E_PAGE_REQUEST", Cause::InvalidRequest),
+    (0x25, "F_VMS_FETCH", Cause::TableError),
+];
+
+/// `event 0x10 received:`, followed by the record's words and since 6.15 by `event: F_TRANSLATION client: ...`. Of a record whose
+/// start is missing, the first word or the decoding is taken.
+pub(super) fn read(body: &str) -> Option<DmaFault> {
+    let mut fault = DmaFault::reported_by(Reporter::SmmuV3);
+    let body = body.trim();
+    if let Some(rest) = body.strip_prefix("event: ") {
+        add_decoding(&mut fault, rest);
+        return Some(fault);
+    }
+    if let Some(rest) = body.strip_prefix("event ") {
+        rest.contains(" received:").then_some(())?;
+        set_event(&mut fault, scan::small_hex(rest)?);
+        return Some(fault);
+    }
+    let word = scan::raw_word(body)?;
+    set_event(&mut fault, u32::try_from(word & 0xff).ok()?);
+    fault.reason.as_ref()?;
+    add_word(&mut fault, 0, word);
+    Some(fault)
+}
+
+/// Adds a further line of an event; `false` if the line does not belong to it.
+pub(super) fn add_line(fault: &mut DmaFault, words: &mut usize, is_decoded: &mut bool, body: &str) -> bool {
+    if let Some(word) = scan::raw_word(body) {
+        let is_next = *words < 4;
+        if is_next {
+            add_word(fault, *words, word);
+            *words += 1;
+        }
+        return is_next;
+    }
+    if let Some(decoding) = body.strip_prefix("event: ").filter(|_| !*is_decoded) {
+        add_decoding(fault, decoding);
+        *is_decoded = true;
+        return true;
+    }
+    // `unpriv data write s1 "Input address caused fault" stag: 0x0`
+    if body.starts_with("priv ") || body.starts_with("unpriv ") {
+        fault.access = body.split_whitespace().nth(2).and_then(parse_access);
+        return true;
+    }
+    false
+}
+
+fn set_event(fault: &mut DmaFault, number: u32) {
+    fault.code = Some(number);
+    if let Some((_, name, cause)) = EVENTS.iter().find(|(known, ..)| *known == number) {
+        fault.reason = Some((*name).to_owned());
+        fault.cause = *cause;
+    }
+}
+
+fn add_decoding(fault: &mut DmaFault, text: &str) {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    if let Some((number, ..)) = EVENTS.iter().find(|(_, known, _)| *known == name) {
+        set_event(fault, *number);
+    }
+    fault.device = scan::after(text, "client: ").and_then(scan::bdf);
+    fault.stream = scan::after(text, " sid: ").and_then(scan::small_hex);
+    fault.pasid = scan::after(text, " ssid: ").and_then(scan::small_hex).filter(|ssid| *ssid != 0);
+    fault.address = scan::hex_after(text, " iova: ").or_else(|| scan::hex_after(text, " fetch_addr: "));
+}
+
+/// The words of an event record (IHI 0070, section 7.3): stream in the upper half of the first, its substream where bit 11 is
+/// set; for translation faults bit 35 of the second is RnW, and the third is the input address.
+fn add_word(fault: &mut DmaFault, position: usize, word: u64) {
+    let is_translation = matches!(fault.code, Some(0x10..=0x13));
+    match position {
+        0 => {
+            fault.stream = u32::try_from(word >> 32).ok();
+            let substream = u32::try_from(word >> 12 & 0xf_ffff).ok();
+            fault.pasid = substream.filter(|_| word >> 11 & 1 == 1);
+        }
+        1 if is_translation => {
+            fault.access = Some(if word >> 35 & 1 == 1 { Access::Read } else { Access::Write });
+        }
+        2 if is_translation => fault.address = Some(word),
+        _ => {}
+    }
+}
