@@ -453,7 +453,9 @@ fn find_secret_start(words: &str) -> Option<usize> {
             // Before a colon, words such as `pin` and `session` are usually no secrets.
             false => secrets::is_secret_anywhere(name.as_str()),
         };
-        (is_secret && whole.end() < words.len()).then(|| whole.end())
+        let value = words.get(whole.end()..)?;
+        let is_secret = is_secret && !value.is_empty() && !secrets::is_stream_id(name.as_str(), value);
+        is_secret.then(|| whole.end())
     });
     let announced = SECRET_WORDS.as_ref()?.find(words).map(|found| {
         let value_bytes = found.as_str().chars().next_back().map_or(0, char::len_utf8);

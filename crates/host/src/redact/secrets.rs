@@ -169,6 +169,13 @@ pub(super) fn is_secret_anywhere(name: &str) -> bool {
             || words.any(|word| WORD_ENDS.iter().any(|end| word.ends_with(end)) && !HARMLESS.contains(&word)))
 }
 
+/// Whether this is the stream of an SMMU's fault, as in `SID=0x1c00` and `sid=17(0x11 - AFI)`: a short number, and no session.
+pub(super) fn is_stream_id(name: &str, value: &str) -> bool {
+    let number = value.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_hex = number.strip_prefix("0x").is_some_and(|digits| u32::from_str_radix(digits, 16).is_ok());
+    name.eq_ignore_ascii_case("sid") && (is_hex || number.parse::<u16>().is_ok())
+}
+
 /// Whether an option of this name is never redacted.
 fn is_harmless(name: &str) -> bool {
     is_diagnosed(name) || HARMLESS.contains(&name)
@@ -419,6 +426,15 @@ mod tests {
         ] {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn streams_are_no_sessions() {
+        assert!(is_stream_id("SID", "0x1c00"));
+        assert!(is_stream_id("sid", "17(0x11 - AFI), pgd=25bec9003"));
+        assert!(!is_stream_id("sid", "0x1c00ffffffffffff"));
+        assert!(!is_stream_id("sid", "31d4d96e407aad42"));
+        assert!(!is_stream_id("connect.sid", "17"));
     }
 
     #[test]
