@@ -1,9 +1,9 @@
-//! Memory of PCI functions, by the kernel's log: drivers/pci/{probe,setup-res,p2pdma}.c.
+//! Memory of PCI functions, by the kernel's log (drivers/pci/{probe,setup-res,p2pdma}.c), lspci and `/proc/iomem`.
 
-use super::log::LogFacts;
-use super::memory::MemoryTypes;
+use super::Host;
 use crate::kernel::message;
 use crate::memory::PhysRange;
+use crate::pci::lspci::Record;
 use crate::{Bdf, Citation};
 
 /// Ranges kept of a log, so that one made up of them takes no more memory than a host.
@@ -41,14 +41,29 @@ pub(super) fn read(message: &str) -> Option<(Bdf, PhysRange, bool)> {
     Some((address, PhysRange::from_first_to_last(number(first)?, number(last)?)?, is_peer_memory))
 }
 
+/// The memory that lspci lists.
+pub(super) fn of_listing(listing: &[Record]) -> impl Iterator<Item = DeviceMemory> {
+    let of_record = |record: &Record| {
+        let address = record.bdf;
+        let known = record.memory.iter().map(move |range| DeviceMemory {
+            range: range.value,
+            address,
+            is_peer_memory: false,
+            at: range.at.clone(),
+        });
+        known.collect::<Vec<_>>()
+    };
+    listing.iter().flat_map(of_record)
+}
+
 /// Whose memory lies at a bus address.
-pub fn at(log: &LogFacts, memory: Option<&MemoryTypes>, address: u64) -> Option<DeviceMemory> {
+pub fn at(host: &Host, address: u64) -> Option<DeviceMemory> {
     let byte = PhysRange::from_base_and_size(address, 1)?;
     let holds = |known: &&DeviceMemory| known.range.contains(byte);
     // Where memory is lent within a BAR, that says more.
-    let logged = log.device_memory.iter().filter(holds).max_by_key(|known| known.is_peer_memory);
+    let known = host.device_memory.iter().filter(holds).max_by_key(|known| known.is_peer_memory);
     let of_iomem = || {
-        let resources = memory?.iomem.as_ref()?.overlapping(byte);
+        let resources = host.memory.as_ref()?.iomem.as_ref()?.overlapping(byte);
         let named = resources.filter_map(|resource| {
             let address = resource.value.name.parse().ok()?;
             let (range, at) = (resource.value.range, resource.at.clone());
@@ -56,7 +71,7 @@ pub fn at(log: &LogFacts, memory: Option<&MemoryTypes>, address: u64) -> Option<
         });
         named.last()
     };
-    logged.cloned().or_else(of_iomem)
+    known.cloned().or_else(of_iomem)
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ impl Fault {
 
     /// Whether it shows that this function's DMA is translated by an IOMMU that this kernel drives.
     pub fn shows_translation(&self) -> bool {
-        self.is_of_an_address() && self.cause() != Some(Cause::BeyondWidth) && !self.by_xen
+        // Of a record that was cut off, an address is left: few faults are about a requester without any.
+        let is_cut_off = self.cause() == Some(Cause::Unknown) && self.iova.is_some();
+        let was_looked_up = self.is_of_an_address() && self.cause() != Some(Cause::BeyondWidth);
+        (was_looked_up || is_cut_off) && !self.by_xen
     }
 
     /// Whether the IOMMU lets nothing of the requester pass, whatever the address.
@@ -89,6 +92,7 @@ pub(super) fn kind_of(reporter: Reporter) -> iommu::Kind {
         Reporter::AmdVi => iommu::Kind::AmdVi,
         Reporter::SmmuV2 => iommu::Kind::Smmu,
         Reporter::SmmuV3 => iommu::Kind::SmmuV3,
+        Reporter::Virtio => iommu::Kind::VirtioIommu,
     }
 }
 

@@ -30,18 +30,19 @@ pub struct InvalidationFailure {
 
 /// What a message of VT-d says of one.
 pub(super) fn of_vt_d(message: &VtDMessage) -> Option<(Failure, Option<Bdf>)> {
-    // Fault status register: bits 4 to 6 are the queue's error, a wrong completion and a timeout.
-    const QUEUE: u32 = 1 << 4;
-    const TIMEOUT: u32 = 1 << 6;
     match message {
         VtDMessage::InvalidationError { kind: vt_d::InvalidationError::TimeOut, device } => {
             Some((Failure::DeviceSilent, *device))
         }
         VtDMessage::InvalidationError { device, .. } => Some((Failure::CommandRejected, *device)),
-        VtDMessage::FaultStatus(status) if status & TIMEOUT != 0 => Some((Failure::DeviceSilent, None)),
-        VtDMessage::FaultStatus(status) if status & QUEUE != 0 => Some((Failure::CommandRejected, None)),
         _ => None,
     }
+}
+
+/// Whether VT-d's fault status register tells of a device that did not answer: bit 6. The unit's driver prints the register
+/// beside the error, or alone.
+pub(super) fn is_timeout(message: &VtDMessage) -> bool {
+    matches!(message, VtDMessage::FaultStatus(status) if status & 1 << 6 != 0)
 }
 
 /// What a message of AMD-Vi says of one.

@@ -253,6 +253,10 @@ pub struct LogFacts {
     pub faults: Vec<Fault>,
     /// Invalidations that failed, in order.
     pub invalidation_failures: Vec<InvalidationFailure>,
+    /// VT-d's fault status register, where it tells of a device that did not answer.
+    pub invalidation_status: Option<Citation>,
+    /// Functions that did not answer when their power state was to be changed.
+    pub inaccessible: BTreeMap<Bdf, Citation>,
     /// A call trace that stands in an invalidation of a device's own translations.
     pub device_invalidation: Option<Citation>,
     /// The first mapping that was refused for the width of its IOVA.
@@ -493,6 +497,10 @@ impl LogFacts {
     /// Keeps what the VT-d driver says.
     fn keep_vt_d(&mut self, message: &VtDMessage, at: &Citation) {
         self.keep_invalidation_failure(invalidation_error::of_vt_d(message), iommu::Kind::VtD, at);
+        if invalidation_error::is_timeout(message) {
+            self.keep_translation(iommu::Kind::VtD, at);
+            self.invalidation_status = Some(at.clone());
+        }
         match message {
             VtDMessage::Active => self.keep_translation(iommu::Kind::VtD, at),
             // intel_iommu_init looks for units with address translation services after it decided to translate.
@@ -702,6 +710,9 @@ impl LogFacts {
             PcieMessage::ErrorBit(name) => {
                 self.pcie_errors.entry(bdf).or_default().names.insert(name.clone());
             }
+            PcieMessage::Inaccessible => {
+                self.inaccessible.entry(bdf).or_insert(at);
+            }
             PcieMessage::Contained => self.pcie_errors.entry(bdf).or_default().contained = Some(at),
             _ => {}
         }
@@ -826,6 +837,7 @@ fn printed_by(message: &Message) -> Option<Architecture> {
         Message::Fault(fault) => match fault.reporter {
             Reporter::VtD | Reporter::AmdVi => Some(Architecture::X86_64),
             Reporter::SmmuV2 | Reporter::SmmuV3 => Some(Architecture::Aarch64),
+            Reporter::Virtio => None,
         },
         Message::Iommu(_)
         | Message::Swiotlb(_)

@@ -64,6 +64,8 @@ pub struct Host {
     pub bridges: BTreeMap<Bdf, Function>,
     /// Adapters by address.
     pub adapters: Vec<Adapter>,
+    /// Memory of PCI functions, where the log or lspci shows it.
+    pub device_memory: Vec<device_memory::DeviceMemory>,
     /// RDMA devices by name.
     pub rdma: Vec<RdmaDevice>,
     /// Whether the source shows drivers: where it does not, a missing one means nothing.
@@ -109,6 +111,8 @@ impl Host {
         let options = options.unwrap_or_default();
         let requests = Requests::collect(&options);
         let listing = lspci::joined(lspci_texts(tree).iter().flat_map(lspci::parse).collect());
+        let mut device_memory = std::mem::take(&mut log.device_memory);
+        device_memory.extend(device_memory::of_listing(&listing));
         let mut functions = function::read(tree, &listing);
         let has_sysfs = tree.exists("sys/bus/pci/devices");
         // lspci -v names the driver in use of every function that has one.
@@ -143,6 +147,7 @@ impl Host {
             log,
             bridges: bridges.into_iter().map(|bridge| (bridge.address, bridge)).collect(),
             adapters,
+            device_memory,
             rdma: rdma::read(tree),
             shows_drivers,
             unread: BTreeMap::new(),

@@ -177,9 +177,9 @@ fn device_prefix(message: &str) -> Option<(Device, &str)> {
     };
     let bdf = if name.matches(':').count() == 2 { name.parse().ok() } else { None };
     // Other buses: "arm-smmu-v3 9050000.smmuv3:", "platform MSFT0101:00:", "pci 0022:01     :".
-    // The IOMMU's own device has its class in place of a driver: "iommu ivhd0:".
+    // The IOMMU's own device has its class in place of a driver: "iommu ivhd0:", "virtio_iommu virtio0:".
     let is_named = rest.get(name.len()..).is_some_and(|after| after.trim_start().starts_with(':'))
-        && (name.contains('.') || name.contains(':') || driver == "iommu");
+        && (name.contains('.') || name.contains(':') || matches!(driver, "iommu" | "virtio_iommu"));
     (bdf.is_some() || is_named)
         .then(|| (Device { driver: driver.to_owned(), name: name.to_owned(), bdf }, body))
 }

@@ -20,6 +20,8 @@ use super::capability::Capabilities;
 use super::class::ClassCode;
 use super::config::ConfigSpace;
 use super::header::{BridgeBuses, Header, SubsystemId};
+use crate::memory::PhysRange;
+use crate::memory::range::parse_size;
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::BTreeMap;
 
@@ -67,6 +69,8 @@ pub struct Record {
     pub bus_master: Option<bool>,
     /// Bus numbers, of PCI-to-PCI bridges.
     pub buses: Option<BridgeBuses>,
+    /// Its memory (BARs).
+    pub memory: Vec<Cited<PhysRange>>,
     /// lspci was not permitted to read the capabilities.
     pub access_denied: bool,
     /// The capabilities, as far as the text shows them.
@@ -263,6 +267,16 @@ fn append_dump_row(line: &str, dump: &mut Vec<u8>) {
     dump.extend(bytes.unwrap_or_default());
 }
 
+/// `Memory at fd200000 (64-bit, prefetchable) [size=2M]`; with `-vv` after `Region 0: `.
+fn memory(text: &Text, line: u32, words: &str) -> Option<Cited<PhysRange>> {
+    let (_, rest) = words.split_once("Memory at ")?;
+    let (address, rest) = rest.split_once(' ')?;
+    let size = rest.split_once("[size=")?.1.split(']').next()?;
+    let (bytes, _) = parse_size(size)?;
+    let range = PhysRange::from_base_and_size(u64::from_str_radix(address, 16).ok()?, bytes)?;
+    Some(Cited::new(range, text.cite(line, words.trim())))
+}
+
 /// Parses a number of exactly so many hexadecimal digits.
 fn hex<T: TryFrom<u32>>(digits: &str, count: usize) -> Option<T> {
     let plain = digits.len() == count && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -306,6 +320,7 @@ impl Lines<'_> {
                 .map(|(line, all, n)| Cited::new(n, text.cite(line, all))),
             bus_master: bus_master(&listing),
             buses: listing.field("Bus").and_then(|(_, buses)| heading::buses(buses)),
+            memory: self.body.iter().filter_map(|(line, words)| memory(text, *line, words)).collect(),
             access_denied: listing.is_denied(),
             capabilities: decode::capabilities(&listing),
             registers: listing.cite(text),
@@ -341,6 +356,7 @@ impl Record {
             numa_node: None,
             iommu_group: None,
             bus_master: None,
+            memory: Vec::new(),
             buses: None,
             access_denied: false,
             capabilities: Capabilities::default(),
@@ -389,6 +405,9 @@ impl Record {
         self.numa_node = self.numa_node.take().or(other.numa_node);
         self.iommu_group = self.iommu_group.take().or(other.iommu_group);
         self.bus_master = self.bus_master.or(other.bus_master);
+        if self.memory.is_empty() {
+            self.memory = other.memory;
+        }
         self.buses = self.buses.or(other.buses);
         self.access_denied &= other.access_denied;
         self.capabilities = std::mem::take(&mut self.capabilities).or(other.capabilities);
@@ -473,6 +492,25 @@ mod tests {
         assert_eq!((numbers.vendor, numbers.device), (Some(0x1014), Some(0x03dc)));
         assert_eq!(numbers.class.map(ClassCode::kind), Some(Kind::Bridge));
         assert_eq!((numbers.class_name, numbers.name), (None, None));
+    }
+
+    #[test]
+    fn memory_of_a_function() {
+        let range = PhysRange::from_first_to_last(0xfd20_0000, 0xfd3f_ffff).unwrap();
+        for line in [
+            "\tMemory at fd200000 (64-bit, prefetchable) [size=2M]\n",
+            "\tRegion 0: Memory at fd200000 (32-bit, non-prefetchable) [size=2M]\n",
+        ] {
+            let found: Vec<PhysRange> = one(&format!("03:00.0 Ethernet controller: x\n{line}"))
+                .memory
+                .iter()
+                .map(|cited| cited.value)
+                .collect();
+            assert_eq!(found, [range], "{line}");
+        }
+        for line in ["\tMemory at <unassigned> (64-bit) [disabled]\n", "\tI/O ports at e000 [size=32]\n"] {
+            assert_eq!(one(&format!("03:00.0 Ethernet controller: x\n{line}")).memory, [], "{line}");
+        }
     }
 
     #[test]

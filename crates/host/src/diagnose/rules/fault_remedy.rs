@@ -1,13 +1,13 @@
 //! What to do about a refused access: the most probable cause first, each with what shows it.
 
 use crate::diagnose::Case;
+use crate::facts::Host;
 use crate::facts::device_memory::{self, DeviceMemory};
 use crate::facts::fault::{Fault, FaultKind};
 use crate::facts::invalidation_error::InvalidationFailure;
-use crate::facts::{Adapter, Host};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::{Bdf, Citation};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Advice on a fault.
 pub(super) struct Remedy {
@@ -78,6 +78,7 @@ pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
             let told = behind_silent_device(host, first).or_else(|| in_crash_kernel(host));
             let told =
                 told.or_else(|| to_device_memory(host, first)).or_else(|| to_null(host, faults, first));
+            let told = told.or_else(|| of_graphics(host, first)).or_else(|| alike(host));
             told.unwrap_or_else(|| of_mapping(host, first))
         }
     }
@@ -96,7 +97,7 @@ fn of_interrupt(fault: &Fault) -> &'static str {
     } else if says("source-id") {
         "the interrupt came with another requester ID than it was set up for, as behind some bridges: newer kernels know more of \
          such devices (quirks). `intremap=nosid` as a test does not compare the ID"
-    } else if fault.reporter == Some(Reporter::VtD) {
+    } else if says("reserved") || says("Error accessing") {
         "update the kernel and the machine's firmware: the entry for the interrupt could not be read or is not valid"
     } else {
         "have the device use MSI instead of line interrupts, or update the machine's firmware, whose tables tell the IOMMU where \
@@ -144,7 +145,7 @@ fn in_crash_kernel(host: &Host) -> Option<Remedy> {
 
 /// The address is memory of a device.
 fn to_device_memory(host: &Host, fault: &Fault) -> Option<Remedy> {
-    let memory = device_memory::at(&host.log, host.memory.as_ref(), fault.iova?)?;
+    let memory = device_memory::at(host, fault.iova?)?;
     let DeviceMemory { address, is_peer_memory, at, .. } = memory;
     let is_own = fault.address == Some(address);
     let whose = if is_own { "the device's own memory".to_owned() } else { format!("memory of {address}") };
@@ -197,65 +198,64 @@ fn of_mapping(host: &Host, fault: &Fault) -> Remedy {
              firmware and driver first"
         }
     };
-    let hints =
-        [alike(host), stream(fault), interrupts(fault), graphics(fault), guest(host).to_owned()].concat();
+    let hints = [stream(fault), interrupts(fault), guest(host)].concat();
     let of_firmware = if host.platform.hypervisor.is_none() || fault.by_xen { OF_FIRMWARE } else { "" };
     Remedy::new(format!("{cause}{DEBUG}{of_firmware}{hints}"), RISK_OF_IOMMU)
 }
 
 /// Adapters with different drivers that are refused alike have one cause in common.
-fn alike(host: &Host) -> String {
-    let refused: BTreeSet<Bdf> = host
-        .log
-        .faults
-        .iter()
-        .filter(|fault| fault.is_of_an_address())
-        .filter_map(|fault| fault.address)
-        .collect();
-    let driver = |address: &Bdf| -> Option<&str> {
-        let adapter: &Adapter = host.adapter(*address)?;
-        Some(adapter.function.driver.as_ref()?.value.as_str())
-    };
-    let drivers: BTreeMap<&str, Bdf> =
-        refused.iter().filter_map(|address| Some((driver(address)?, *address))).collect();
+fn alike(host: &Host) -> Option<Remedy> {
+    let refused = host.log.faults.iter().filter(|fault| fault.is_of_an_address());
+    let adapters = refused.filter_map(|fault| host.adapter(fault.address?));
+    let drivers: BTreeSet<&str> =
+        adapters.filter_map(|adapter| Some(adapter.function.driver.as_ref()?.value.as_str())).collect();
     if drivers.len() < 2 {
-        return String::new();
+        return None;
     }
-    let names: Vec<&str> = drivers.into_keys().collect();
-    format!(
-        ". Adapters of different drivers ({}) are refused alike: suspect what they share, the kernel's IOMMU code and tables left \
-         by firmware or an earlier kernel, before each of them",
-        names.join(", ")
-    )
-}
-
-/// Which function has a stream, where no adapter fits.
-fn stream(fault: &Fault) -> String {
-    let is_open = fault.stream.is_some() && fault.address.is_none();
-    let text = ". Which function sends with this stream, the IORT or `iommu-map` of the device tree tells: functions behind one \
-                controller may share it";
-    if is_open { text.to_owned() } else { String::new() }
-}
-
-/// x86 interrupts are writes to 0xfeexxxxx (Intel SDM, message signalled interrupts).
-fn interrupts(fault: &Fault) -> String {
-    let is_x86 = matches!(fault.reporter, Some(Reporter::VtD | Reporter::AmdVi));
-    let is_interrupt = fault.iova.is_some_and(|iova| iova >> 20 == 0xfee);
-    let text = ". 0xfee00000 to 0xfeefffff are interrupts, no memory: the device reads there, or writes what is no message";
-    if is_x86 && is_interrupt { text.to_owned() } else { String::new() }
+    let fix = format!(
+        "adapters of different drivers ({}) are refused alike: suspect what they share, the kernel's IOMMU code and tables left by \
+         firmware or an earlier kernel (kexec, kdump), before each of them. Try another kernel; `iommu=pt` (Arm: \
+         `iommu.passthrough=1`) as a test shows whether the mappings are at fault",
+        drivers.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    Some(Remedy::new(fix, RISK_OF_IOMMU))
 }
 
 /// Integrated graphics of Intel can be left out of the IOMMU.
-fn graphics(fault: &Fault) -> String {
+fn of_graphics(host: &Host, fault: &Fault) -> Option<Remedy> {
     let is_integrated = fault.address.is_some_and(|at| (at.domain, at.bus, at.device) == (0, 0, 2));
-    match fault.reporter {
-        Some(Reporter::VtD) if is_integrated && fault.by_xen => {
-            ". `iommu=no-igfx` on Xen's command line leaves integrated graphics out of the IOMMU".to_owned()
+    let is_vt_d = fault.reporter == Some(Reporter::VtD);
+    (is_vt_d && is_integrated && guest(host).is_empty()).then_some(())?;
+    let way_round = match fault.by_xen {
+        true => "`iommu=no-igfx` on Xen's command line (dom0's own has no say)",
+        false => "`intel_iommu=igfx_off`",
+    };
+    let fix = format!(
+        "update the kernel, whose graphics driver uses memory that is not mapped, or not any more. Way round: {way_round} leaves \
+         integrated graphics out of the IOMMU{OF_FIRMWARE}"
+    );
+    Some(Remedy::new(fix, RISK_OF_IOMMU))
+}
+
+/// Which function has a stream, where no adapter fits.
+fn stream(fault: &Fault) -> &'static str {
+    match fault.stream.is_some() && fault.address.is_none() {
+        true => {
+            ". Which function sends with this stream, the IORT or `iommu-map` of the device tree tells: functions behind one \
+             controller may share it"
         }
-        Some(Reporter::VtD) if is_integrated => {
-            ". `intel_iommu=igfx_off` leaves integrated graphics out of the IOMMU".to_owned()
+        false => "",
+    }
+}
+
+/// x86 interrupts are writes to 0xfeexxxxx (Intel SDM, message signalled interrupts).
+fn interrupts(fault: &Fault) -> &'static str {
+    let is_x86 = matches!(fault.reporter, Some(Reporter::VtD | Reporter::AmdVi));
+    match is_x86 && fault.iova.is_some_and(|iova| iova >> 20 == 0xfee) {
+        true => {
+            ". 0xfee00000 to 0xfeefffff are interrupts, no memory: the device reads there, or writes what is no message"
         }
-        _ => String::new(),
+        false => "",
     }
 }
 

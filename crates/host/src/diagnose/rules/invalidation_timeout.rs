@@ -43,7 +43,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let unnamed: Vec<&InvalidationFailure> =
         failures.iter().filter(|failed| failed.device.is_none()).collect();
     if by_device.is_empty() {
-        return of_host(case.host, &unnamed).into_iter().collect();
+        return of_host(case.host, &unnamed).or_else(|| of_status(case.host)).into_iter().collect();
     }
     by_device.into_iter().map(|(device, named)| of_device(case.host, device, &named, &unnamed)).collect()
 }
@@ -65,6 +65,15 @@ fn of_device(
     );
     let evidence = named.iter().take(LINES_QUOTED_MAX).chain(unnamed.iter().take(1));
     finding(host, Some(device), what, evidence, silent_device(host, Some(device)))
+}
+
+/// A finding on VT-d's status register alone.
+fn of_status(host: &Host) -> Option<Finding> {
+    host.log.invalidation_status.as_ref()?;
+    let what = "a device did not answer the IOMMU, which asked it to drop translations that it keeps itself (ATS), by VT-d's fault \
+                status register; the log does not tell which"
+        .to_owned();
+    Some(finding(host, None, what, [].iter(), silent_device(host, None)))
 }
 
 /// A finding on an IOMMU whose messages name no device.
@@ -106,12 +115,15 @@ fn finding<'f>(
     fix: Advice,
 ) -> Finding {
     let lines = lines.map(|failed| failed.at.clone());
+    let gone = host.log.inaccessible.iter().filter(|(bdf, _)| address.is_none_or(|address| address == **bdf));
+    let beside = host.log.invalidation_status.iter().chain(&host.log.device_invalidation);
+    let beside = beside.chain(gone.map(|(_, at)| at)).cloned();
     Finding {
         id: Id::InvalidationTimeout,
         severity: Severity::Critical,
         address,
         what,
-        evidence: lines.chain(host.log.device_invalidation.clone()).collect(),
+        evidence: lines.chain(beside).collect(),
         fix,
         risk: "without ATS the device asks the IOMMU for each translation; devices that share a process's address space \
                (PASID) then don't"
@@ -130,9 +142,12 @@ fn silent_device(host: &Host, device: Option<Bdf>) -> Advice {
         Some(device) => why
             .and_run(Command::new("lspci").arg("-vs").arg(device.to_string()))
             .and_say(" shows `rev ff` for one that is gone from the bus or in D3cold"),
-        None => why.and_say(
-            "it fell off the bus, sleeps in D3cold or is being reset, by the lines before the first of these",
-        ),
+        None => match host.log.inaccessible.keys().next() {
+            Some(gone) => why.and_say(format!("by the log, {gone} is gone from the bus or asleep")),
+            None => why.and_say(
+                "it fell off the bus, sleeps in D3cold or is being reset, by the lines before the first of these",
+            ),
+        },
     };
     let driver = device.and_then(|device| host.adapter(device)?.function.driver.as_ref());
     let why = match driver {

@@ -19,6 +19,7 @@ mod power;
 mod protection;
 mod rdma;
 mod sources;
+mod unusable_iommu;
 
 use super::advice::Advice;
 use super::decide::domain_type;
@@ -53,6 +54,7 @@ pub(super) const RULES: &[Rule] = &[
     protection::RULE,
     rdma::RULE,
     sources::RULE,
+    unusable_iommu::RULE,
 ];
 
 /// The findings of all rules, in no particular order.

@@ -3,6 +3,7 @@
 mod amd_vi;
 mod smmu_v2;
 mod smmu_v3;
+mod virtio;
 mod vt_d;
 mod xen;
 
@@ -20,6 +21,8 @@ pub enum Reporter {
     SmmuV2,
     /// Arm SMMU, version 3.
     SmmuV3,
+    /// A paravirtual IOMMU.
+    Virtio,
 }
 
 /// What the device tried to do.
@@ -106,6 +109,9 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DmaFault> {
     if is_smmu(device) {
         return smmu_v3::read(body).or_else(|| smmu_v2::read(body));
     }
+    if device.is_some_and(|device| device.driver == "virtio_iommu") {
+        return virtio::read(body);
+    }
     match body.as_bytes().first()? {
         b'D' | b'd' | b'I' => vt_d::read(body),
         b'A' | b'E' => amd_vi::read(body, device).or_else(|| xen::read(body)),
@@ -152,6 +158,7 @@ impl Pending {
             Reporter::VtD => fault.reason.is_none(),
             Reporter::AmdVi => fault.reason.is_none() || fault.device.is_none(),
             Reporter::SmmuV2 | Reporter::SmmuV3 => true,
+            Reporter::Virtio => false,
         };
         // A record whose first lines were cut off begins with its first word, or with the decoding of it.
         let is_smmu_v3 = fault.reporter == Reporter::SmmuV3;
@@ -170,6 +177,7 @@ impl Pending {
             Reporter::VtD if fault.by_xen => xen::add_reason(fault, body),
             Reporter::VtD => vt_d::add_reason_line(fault, body),
             Reporter::AmdVi => amd_vi::add_line(fault, body),
+            Reporter::Virtio => false,
             Reporter::SmmuV2 => smmu_v2::add_line(fault, body.trim()),
             Reporter::SmmuV3 => smmu_v3::add_line(fault, words, is_decoded, body.trim()),
         }
@@ -248,6 +256,10 @@ mod tests {
         ] {
             check(log, refused);
         }
+        check(
+            "INTR-REMAP: Request device[[42:00.1] fault index b0\nINTR-REMAP:[] Present field in the IRTE entry is clear",
+            refused,
+        );
         check(
             "DMAR: [INTR-REMAP] Request device [f0:1f.0] fault index 0x0 [fault reason 0x25] Blocked a compatibility format interrupt request",
             "VtD 0000:f0:1f.0 Interrupt: Blocked a compatibility format interrupt request",
@@ -338,6 +350,10 @@ mod tests {
             ]),
             "SmmuV3 stream 0x20 Read 0x1000 pasid 0x3 NotPermitted: F_PERMISSION",
         );
+        check(
+            &smmu(&["event 0x10 received:", "\t0x0000002000000010", "\t0x0000008400000000"]),
+            "SmmuV3 stream 0x20 Write NotMapped: F_TRANSLATION of an instruction at stage 2",
+        );
     }
 
     #[test]
@@ -348,7 +364,7 @@ mod tests {
         );
         check(
             "arm-smmu 2b500000.smmu: Unhandled context fault: iova=0x00001000, fsynr=0x11, cb=1",
-            "SmmuV2 Write 0x1000 Unknown: -",
+            "SmmuV2 Write 0x1000 NotMappedOrNotPermitted: -",
         );
         check(
             "arm-smmu 12000000.iommu: Unhandled context fault: iova=0x17fe0fe00, fsynr=0x220003, cb=21, sid=17(0x11 - AFI), pgd=25bec9003, pud=25bec9003, pmd=235086003, pte=0",
@@ -384,6 +400,18 @@ mod tests {
     }
 
     #[test]
+    fn faults_of_a_paravirtual_iommu() {
+        check(
+            "virtio_iommu virtio0: page fault from EP 24 at 0x1000 [W]",
+            "Virtio 0000:00:03.0 Write 0x1000 NotMappedOrNotPermitted: page fault",
+        );
+        check(
+            "virtio_iommu virtio0: domain fault from EP 24",
+            "Virtio 0000:00:03.0 UnknownRequester: domain fault",
+        );
+    }
+
+    #[test]
     fn faults_that_xen_prints() {
         check(
             "(XEN) [VT-D]DMAR:[DMA Read] Request device [0000:00:02.0] fault addr 29375f2000, iommu reg = ffff82c00021d000\n\
@@ -399,6 +427,10 @@ mod tests {
             "(XEN) [   37.201160] [VT-D]INTR-REMAP: Request device [0000:f0:1f.0] fault index 0\n\
              (XEN) [   37.201164] [VT-D]INTR-REMAP: reason 25 - Blocked a compatibility format interrupt request",
             "VtD by Xen 0000:f0:1f.0 Interrupt: Blocked a compatibility format interrupt request",
+        );
+        check(
+            "[VT-D]DMAR:[DMA Read] Request device [0000:00:02.0] fault addr 29375f2000, iommu reg = ffff82c0009f2000 [VT-D]DMAR: reason 06 - PTE Read access is not set",
+            "VtD by Xen 0000:00:02.0 Read 0x29375f2000 NotMappedOrNotPermitted: PTE Read access is not set",
         );
         check(
             "[VT-D]DMAR:[DMA Read] Request device [0000:00:02.0] fault addr 29375f2000",

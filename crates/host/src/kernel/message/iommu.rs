@@ -220,6 +220,7 @@ mod tests {
             "pci 0000:01:00.0: Firmware has requested this device have a 1:1 IOMMU mapping, rejecting configuring the device without a 1:1 mapping. Contact your platform vendor.",
             "UserAttachRefused",
         );
+        check("virtio_iommu virtio0: input address: 64 bits", "VirtioIommu");
         check("vfio-pci 0000:01:00.0: Adding kernel taint for vfio-noiommu group on device", "UnsafeNoIommu");
         check("vfio-pci 0000:01:00.0: vfio-noiommu device opened by user (spdk:812)", "UnsafeNoIommu");
         check(

@@ -63,6 +63,8 @@ pub enum PcieMessage {
     },
     /// One of the errors that a bus error was reported for, by the kernel's short name of its bit.
     ErrorBit(String),
+    /// A device did not answer when its power state was to be changed: it is gone or asleep.
+    Inaccessible,
     /// A port cut the link below it off because of an error (Downstream Port Containment).
     Contained,
     /// Whether the driver came back after an error.
@@ -94,6 +96,8 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
             .starts_with("This is not sufficient for optimal performance of this card")
             .then_some(PcieMessage::TooSlow),
         b'W' | b'S' => parse_acs(body),
+        b'U' => (body.starts_with("Unable to change power state") && body.contains("device inaccessible"))
+            .then_some(PcieMessage::Inaccessible),
         b'p' => parse_aspm(body).or_else(|| payload(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)),
         b'd' => parse_aspm(body),
@@ -222,6 +226,10 @@ mod tests {
 
     #[test]
     fn messages() {
+        check(
+            "vfio-pci 0000:3f:00.0: Unable to change power state from D0 to D3hot, device inaccessible",
+            "Inaccessible",
+        );
         check(
             "pci 0000:44:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of 63.012 Gb/s with 16.0 GT/s PCIe x4 link)",
             "Bandwidth { available_mbps: 31504, link: Link { speed_gts_tenths: 80, lanes: 4 }, limited_at: Some(0000:40:03.3), capable_mbps: Some(63012), capable: Some(Link { speed_gts_tenths: 160, lanes: 4 }) }",

@@ -134,6 +134,7 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
         PcieMessage::PayloadRefused { .. } => Some("a payload size could not be set"),
         PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
         PcieMessage::TooSlow => Some("a driver says that its card's link is too slow"),
+        PcieMessage::Inaccessible => Some("a device does not answer"),
         PcieMessage::Contained => Some("a port cut its link off after an error"),
         PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
         _ => None,

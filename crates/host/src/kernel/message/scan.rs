@@ -19,9 +19,10 @@ pub(super) fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(digits.get(..length)?, 16).ok()
 }
 
-/// A 64-bit word that is all of the text, as the kernel dumps records: `0x0000002000000010`.
+/// The 64-bit word with all its digits that the text begins with, as the kernel dumps records: `0x0000002000000010`.
 pub(super) fn raw_word(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
+    let word = text.split_whitespace().next()?;
+    let digits = word.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
     u64::from_str_radix(digits, 16).ok()
 }
 

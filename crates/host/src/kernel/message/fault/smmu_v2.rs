@@ -45,10 +45,11 @@ fn parse_context_fault(body: &str) -> Option<DmaFault> {
     let in_brackets = || scan::between(rest, "sid=", ")").and_then(|sid| scan::after(sid, "("));
     fault.stream = scan::after(rest, "cbfrsynra=").or_else(in_brackets).and_then(scan::small_hex);
     set_context_syndrome(&mut fault, scan::hex_after(rest, "fsynr="));
+    let is_empty = ["pte=0", "pmd=0", "pud=0", "pgd=0"].iter().any(|entry| is_word(rest, entry));
+    // A context is what translates a stream.
+    fault.cause = if is_empty { Cause::NotMapped } else { Cause::NotMappedOrNotPermitted };
     if let Some(status) = scan::hex_after(rest, "fsr=") {
         set_context_status(&mut fault, status);
-    } else if ["pte=0", "pmd=0", "pud=0", "pgd=0"].iter().any(|empty| is_word(rest, empty)) {
-        fault.cause = Cause::NotMapped;
     }
     Some(fault)
 }

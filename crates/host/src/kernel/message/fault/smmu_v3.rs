@@ -63,12 +63,24 @@ pub(super) fn add_line(fault: &mut DmaFault, words: &mut usize, is_decoded: &mut
         *is_decoded = true;
         return true;
     }
-    // `unpriv data write s1 "Input address caused fault" stag: 0x0`
+    // `unpriv data write s1 "Input address caused fault" stag: 0x0`: what the second word told already.
     if body.starts_with("priv ") || body.starts_with("unpriv ") {
-        fault.access = body.split_whitespace().nth(2).and_then(parse_access);
+        let mut words = body.split_whitespace().skip(1);
+        let is_instruction = words.next() == Some("inst");
+        fault.access = words.next().and_then(parse_access);
+        set_origin(fault, is_instruction, words.next() == Some("s2"));
         return true;
     }
     false
+}
+
+/// Adds to the reason where the access came from, if that is unusual: no data, or not at the stage of the kernel's own domains.
+fn set_origin(fault: &mut DmaFault, is_instruction: bool, is_stage_2: bool) {
+    let Some(number) = fault.code else { return };
+    set_event(fault, number);
+    let of = if is_instruction { " of an instruction" } else { "" };
+    let stage = if is_stage_2 { " at stage 2" } else { "" };
+    fault.reason = fault.reason.take().map(|name| format!("{name}{of}{stage}"));
 }
 
 fn set_event(fault: &mut DmaFault, number: u32) {
@@ -91,7 +103,7 @@ fn add_decoding(fault: &mut DmaFault, text: &str) {
 }
 
 /// The words of an event record (IHI 0070, section 7.3): stream in the upper half of the first, its substream where bit 11 is
-/// set; for translation faults bit 35 of the second is RnW, and the third is the input address.
+/// set; for translation faults bits 34, 35 and 39 of the second are InD, RnW and S2, and the third is the input address.
 fn add_word(fault: &mut DmaFault, position: usize, word: u64) {
     let is_translation = matches!(fault.code, Some(0x10..=0x13));
     match position {
@@ -102,6 +114,7 @@ fn add_word(fault: &mut DmaFault, position: usize, word: u64) {
         }
         1 if is_translation => {
             fault.access = Some(if word >> 35 & 1 == 1 { Access::Read } else { Access::Write });
+            set_origin(fault, word >> 34 & 1 == 1, word >> 39 & 1 == 1);
         }
         2 if is_translation => fault.address = Some(word),
         _ => {}

@@ -95,7 +95,19 @@ pub(super) fn parse_access(kind: &str) -> Option<Access> {
 pub(super) fn add_reason_line(fault: &mut DmaFault, body: &str) -> bool {
     let rest = strip_prefix(body);
     let rest = strip_interrupt_prefix(rest).unwrap_or(rest).trim_start();
-    fault.reason.is_none() && rest.starts_with('[') && add_reason(fault, rest)
+    if !rest.starts_with('[') {
+        return false;
+    }
+    fault.reason.is_none() && (add_reason(fault, rest) || add_bare_reason(fault, rest))
+}
+
+/// `INTR-REMAP:[] Present field in the IRTE entry is clear`: the number was lost with what stood in brackets.
+fn add_bare_reason(fault: &mut DmaFault, rest: &str) -> bool {
+    let Some(reason) = rest.strip_prefix("[]").or_else(|| rest.strip_prefix("[fault reason]")) else {
+        return false;
+    };
+    set_reason(fault, None, reason);
+    true
 }
 
 /// `[fault reason 05] text` in decimal up to 5.12, `[fault reason 0x05] text` in hexadecimal since.

@@ -9,6 +9,8 @@ use crate::Bdf;
 pub(super) fn read(body: &str) -> Option<DmaFault> {
     let mut fault = parse_vt_d(body).or_else(|| parse_amd_vi(body))?;
     fault.by_xen = true;
+    // Both lines, where a text was folded anew.
+    add_reason(&mut fault, body);
     Some(fault)
 }
 
