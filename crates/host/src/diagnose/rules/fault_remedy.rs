@@ -78,6 +78,7 @@ pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
             let told = behind_silent_device(host, first).or_else(|| in_crash_kernel(host));
             let told =
                 told.or_else(|| to_device_memory(host, first)).or_else(|| to_null(host, faults, first));
+            let told = told.or_else(|| of_user_space(host, first));
             let told = told.or_else(|| of_graphics(host, first)).or_else(|| alike(host));
             told.unwrap_or_else(|| of_mapping(host, first))
         }
@@ -99,6 +100,9 @@ fn of_interrupt(fault: &Fault) -> &'static str {
          such devices (quirks). `intremap=nosid` as a test does not compare the ID"
     } else if says("reserved") || says("Error accessing") {
         "update the kernel and the machine's firmware: the entry for the interrupt could not be read or is not valid"
+    } else if fault.reporter == Some(Reporter::VtD) {
+        "once at boot it does no harm. If it goes on, update the kernel and the card's firmware; the line with the fault reason \
+         tells more"
     } else {
         "have the device use MSI instead of line interrupts, or update the machine's firmware, whose tables tell the IOMMU where \
          interrupts come from"
@@ -143,7 +147,16 @@ fn in_crash_kernel(host: &Host) -> Option<Remedy> {
     Some(Remedy::new(fix, RISK_OF_CRASH).shown_by(at))
 }
 
-/// The address is memory of a device.
+/// A guest or a program maps for the device, not this kernel.
+fn of_user_space(host: &Host, fault: &Fault) -> Option<Remedy> {
+    let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
+    let fix = "a guest or a program in user space has this device, and maps for it: look there for DMA to memory that it did not map, \
+               or gave back while the device still ran. At its start the device may still run from before: a reset of it ends that";
+    driver.value.contains("vfio").then(|| Remedy::new(fix, RISK_OF_IOMMU).shown_by(&driver.at))
+}
+
+/// The address is memory of a device. The allocator of IOVAs leaves such ranges out (drivers/iommu/dma-iommu.c,
+/// `iova_reserve_pci_windows`), so it did not hand it out.
 fn to_device_memory(host: &Host, fault: &Fault) -> Option<Remedy> {
     let memory = device_memory::at(host, fault.iova?)?;
     let DeviceMemory { address, is_peer_memory, at, .. } = memory;
@@ -169,7 +182,8 @@ fn is_nvme(host: &Host, address: Bdf) -> bool {
     driver.is_some_and(|driver| driver.value == "nvme")
 }
 
-/// All addresses lie in the first page: no buffer is there.
+/// All addresses lie in the first page: no buffer is there, as IOVAs begin with the second (drivers/iommu/dma-iommu.c,
+/// `iommu_dma_init_domain`).
 fn to_null(host: &Host, faults: &[&Fault], first: &Fault) -> Option<Remedy> {
     const PAGE_BYTES: u64 = 0x1000;
     first.iova?;

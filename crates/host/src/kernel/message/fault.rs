@@ -256,10 +256,10 @@ mod tests {
         ] {
             check(log, refused);
         }
-        check(
-            "INTR-REMAP: Request device[[42:00.1] fault index b0\nINTR-REMAP:[] Present field in the IRTE entry is clear",
-            refused,
-        );
+        for folded in ["\n", " "] {
+            let reason = "INTR-REMAP:[] Present field in the IRTE entry is clear";
+            check(&format!("INTR-REMAP: Request device[[42:00.1] fault index b0{folded}{reason}"), refused);
+        }
         check(
             "DMAR: [INTR-REMAP] Request device [f0:1f.0] fault index 0x0 [fault reason 0x25] Blocked a compatibility format interrupt request",
             "VtD 0000:f0:1f.0 Interrupt: Blocked a compatibility format interrupt request",

@@ -74,7 +74,12 @@ fn parse_interrupt_fault(rest: &str) -> Option<DmaFault> {
     let mut fault = DmaFault::reported_by(Reporter::VtD);
     fault.cause = Cause::Interrupt;
     fault.device = scan::bdf(rest.trim_start_matches([' ', '[']));
-    add_reason(&mut fault, rest);
+    // Both lines, where a text was folded anew.
+    if !add_reason(&mut fault, rest)
+        && let Some(reason) = scan::after(rest, "INTR-REMAP:")
+    {
+        add_bare_reason(&mut fault, reason);
+    }
     Some(fault)
 }
 
