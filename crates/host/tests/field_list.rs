@@ -9,9 +9,9 @@ const HEAD: &str = "\
 # Hosts from the field
 
 Each case is an excerpt that somebody posted about a real machine. It was reduced to the smallest file tree that shows the problem, and
-is kept in `crates/host/tests/field/`. The test `field` compares our verdict with what the thread found out. Each file says which of its
-lines come from the source, and which we added. This page is made from the heads of the files:
-`IOTOLL_UPDATE=1 cargo test -p host --test field_list`.
+is kept in `crates/host/tests/field/`; a few are kept as posted. The test `field` compares our verdict with what the thread found out. Where
+`iotoll` does not tell all of that, the file asks for the part that it tells. Each file says which of its lines come from the source, and
+which we added. This page is made from the heads of the files: `IOTOLL_UPDATE=1 cargo test -p host --test field_list`.
 ";
 
 fn values<'a>(head: &'a str, key: &str) -> Vec<&'a str> {
