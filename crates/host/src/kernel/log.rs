@@ -245,7 +245,7 @@ fn printed(words: &str) -> (Option<f64>, &str) {
     let rest = after_kernel_word(words).or_else(|| after_iso_time(words)).unwrap_or(words);
     match bracketed_time(rest) {
         Some((seconds, message)) => (seconds, without_caller(message)),
-        None => embedded_time(rest).unwrap_or((None, rest)),
+        None => embedded_time(rest).unwrap_or((None, without_processor(rest))),
     }
 }
 
@@ -318,6 +318,14 @@ fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
     }
     // A console's time may stand before the kernel's own.
     Some(embedded_time(rest).filter(|_| rest.starts_with('[')).unwrap_or((None, rest)))
+}
+
+/// Drops `000: `, the processor that real-time kernels of 5.x print before a message.
+fn without_processor(message: &str) -> &str {
+    let number = message.split_once(": ").filter(|(number, _)| number.len() == 3);
+    number
+        .filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(message, |(_, rest)| rest)
 }
 
 /// Drops `[    T0] ` or `[   C12] `, the caller that some kernels print after the time.

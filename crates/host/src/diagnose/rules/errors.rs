@@ -62,15 +62,23 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
         evidence,
         fix: Advice::say("look at the error registers (")
             .and_run(Command::new("lspci").arg("-vvs").arg(address.to_string()))
-            .and_say(
-                " as root: DevSta, UESta, CESta); reseat the card or its cable, and update its firmware",
-            ),
+            .and_say(" as root: DevSta, UESta, CESta); reseat the card or its cable, and update its firmware")
+            .and_say(if is_replayed(errors) { REPLAYED } else { "" }),
         risk: "reseating takes the machine down; pci=noaer only hides the errors".to_owned(),
         verify: "no new such line in `dmesg` under load".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
     })
+}
+
+/// What replays may come from that no card and no cable mends.
+const REPLAYED: &str = "; packets that are sent again after a time-out may come from a link that sleeps too deeply (ASPM): whether they end \
+                        with `pcie_aspm=off` for one boot tells";
+
+/// Whether packets were sent again because no answer came in time. The names are those of drivers/pci/pcie/aer.c.
+fn is_replayed(errors: &PcieErrors) -> bool {
+    errors.names.iter().any(|name| name.contains("Timeout") || name.contains("Rollover"))
 }
 
 /// Which adapters are below a port: `, above 0000:05:00.0`.

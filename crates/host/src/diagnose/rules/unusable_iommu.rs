@@ -40,11 +40,11 @@ fn of_rejected_table(case: &Case<'_>) -> Option<Finding> {
     if case.working().any(|(_, verdict)| is_shown(verdict.dma_path)) {
         return None;
     }
-    let what = "the kernel gave VT-d up, because firmware describes it wrongly: nothing translates, and without interrupt remapping \
+    let what = "the kernel gave VT-d up, because firmware describes it wrongly (table DMAR): nothing translates, and without interrupt remapping \
                 a device gets one MSI at most"
         .to_owned();
     let evidence = host.log.iommu_trouble.iter().take(2).chain([rejected]).cloned().collect();
-    let fix = "update the machine's firmware: no option of the kernel mends its table".into();
+    let fix = "update the machine's firmware (BIOS): no option of the kernel mends its table".into();
     Some(finding(what, evidence, fix, "/sys/class/iommu lists an IOMMU after the reboot"))
 }
 
