@@ -192,6 +192,7 @@ fn void(id: &str, machine: &Machine, now: &Settings, then: &Settings) -> Option<
         "ats-off" => then.no_ats,
         "payload-mismatch" => then.payload == now.payload,
         "acs-redirect" => then.direct_ports == now.direct_ports,
+        "gart-full" => then.aperture_mebibytes <= machine.gart_mebibytes,
         "power-default-window" => then.no_direct_window,
         _ => false,
     };

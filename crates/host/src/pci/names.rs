@@ -151,15 +151,22 @@ enum Parent {
 /// A table has 40,000 lines, and a host shows some ten vendors and classes: their headings are searched
 /// for, and no other line is looked at.
 fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
+    // Tables are sorted, and so are the keys: each search goes on where the one before ended.
     let headings: Vec<String> = found.keys().filter_map(heading).collect();
+    let mut from = 0;
     for heading in headings {
-        let first = heading.trim_start();
-        let starts = memchr::memmem::find_iter(table.as_bytes(), &heading).map(|end_of_line| end_of_line + 1);
-        let starts = table.starts_with(first).then_some(0).into_iter().chain(starts);
-        for section in starts.filter_map(|start| table.get(start..)) {
-            pick_section(section, found);
-        }
+        let Some(start) = find_from(table, &heading, from) else { continue };
+        from = start;
+        pick_section(table.get(start..).unwrap_or_default(), found);
     }
+}
+
+/// Where a section begins, searched for from here on and then from the table's start.
+fn find_from(table: &str, heading: &str, from: usize) -> Option<usize> {
+    let find = |text: &str| memchr::memmem::find(text.as_bytes(), heading.as_bytes());
+    let later = find(table.get(from..)?).map(|end_of_line| from + end_of_line + 1);
+    let first = || table.starts_with(heading.trim_start()).then_some(0);
+    later.or_else(first).or_else(|| find(table).map(|end_of_line| end_of_line + 1))
 }
 
 /// Lines, found faster than `str::lines` does.

@@ -5,6 +5,8 @@ use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
 use super::syslog_prefix::SyslogPrefix;
 use super::{Redactor, arguments, boot, public, rules};
+use aho_corasick::AhoCorasick;
+use memchr::memmem;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -12,6 +14,12 @@ use std::sync::LazyLock;
 const COMMAND_LINE_MARKS: [&str; 3] = ["ommand line: ", "ommand line parameters: ", "arguments: "];
 /// Text before the arguments that the kernel does not know, which it prints without their quotes (init/main.c).
 const UNKNOWN_MARK: &str = "kernel command line parameters \"";
+
+/// What the first and last lines of keys have.
+static DASHES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("-----"));
+/// All of these marks: few lines have one.
+static MARKS: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(COMMAND_LINE_MARKS.iter().chain(&[UNKNOWN_MARK])).ok());
 
 /// Levels of a message; its priority is its facility, times these, and its level. The kernel's facility is 0.
 const LEVELS: u32 = 8;
@@ -139,6 +147,9 @@ impl Redactor {
 
     /// Splits a line into message, text before the kernel arguments, and the arguments, which are redacted.
     fn message_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, &'l str, String) {
+        if MARKS.as_ref().is_some_and(|marks| !marks.is_match(line)) {
+            return (line, "", String::new());
+        }
         let at = |mark: &str| line.find(mark).map(|at| (at, at + mark.len()));
         if let Some((start, end)) = at(UNKNOWN_MARK) {
             let (list, tail) = line[end..].rsplit_once('"').unwrap_or((&line[end..], ""));
@@ -265,6 +276,9 @@ impl Redactor {
 
     /// Redacts the value in ``Booting kernel: `VALUE' invalid for parameter `NAME'``.
     fn redact_invalid_value(&mut self, words: String) -> String {
+        if !words.contains('`') {
+            return words;
+        }
         let parts = words.split_once("' invalid for parameter `").and_then(|(before, name)| {
             let (before, value) = before.split_once('`')?;
             let name_alone = name.trim_end_matches(['\'', '`', ' ']);
@@ -324,7 +338,9 @@ struct LinesBefore {
 impl LinesBefore {
     /// Goes on to the next line.
     fn add(&mut self, line: &str) {
+        let has_dashes = DASHES.find(line.as_bytes()).is_some();
         self.key_lines = match self.key_lines {
+            left if !has_dashes => left.saturating_sub(1),
             _ if line.contains(KEY_BEGIN) => KEY_LINES_MAX,
             _ if line.contains(KEY_END) => 0,
             left => left.saturating_sub(1),
@@ -405,20 +421,82 @@ enum PrecedingArgument {
 fn program_message(line: &str) -> Option<usize> {
     // A cheap check first: the tag ends in a process ID in brackets and a colon.
     if line.contains("]:")
-        && let Some(captures) = PROGRAM_TAG.as_ref()?.captures(line)
+        && let Some(tag) = tag(line)
     {
-        let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
         // The kernel numbers hardware in the same form: `IOAPIC[0]: `.
-        let is_upper = !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-        let is_index = number.len() < 3 && is_upper && !name.as_str().ends_with("CRON");
-        if name.as_str() == "kernel" || name.as_str().starts_with("dracut") {
+        let is_upper = !tag.name.bytes().any(|byte| byte.is_ascii_lowercase());
+        let is_index = tag.digits < 3 && is_upper && !tag.name.ends_with("CRON");
+        if tag.name == "kernel" || tag.name.starts_with("dracut") {
             return None;
         }
         if !is_index {
-            return Some(all.end());
+            return Some(tag.message);
         }
     }
     foreign_message(line)
+}
+
+/// The tag of a program in a line.
+#[derive(Debug, PartialEq, Eq)]
+struct Tag<'l> {
+    name: &'l str,
+    /// Digits of the process ID.
+    digits: usize,
+    /// Where the message begins.
+    message: usize,
+}
+
+/// The tag of a line, by hand where it can only stand directly after the time.
+fn tag(line: &str) -> Option<Tag<'_>> {
+    let Some(words) = after_time(line).or_else(|| after_record_head(line)) else {
+        return tag_by_pattern(line);
+    };
+    let first = words.split(' ').next().unwrap_or_default();
+    let direct = leading_tag(words, line.len() - words.len());
+    // Before a tag may stand a host's name, which ends in no colon, and `kernel:`.
+    let is_message = first.ends_with(':') && first != "kernel:";
+    direct.or_else(|| if is_message { None } else { tag_by_pattern(line) })
+}
+
+fn tag_by_pattern(line: &str) -> Option<Tag<'_>> {
+    let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
+    let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
+    Some(Tag { name: name.as_str(), digits: number.len(), message: all.end() })
+}
+
+/// What follows the time in brackets that a line begins with, and the caller after it: `[    1.0] `, `[    1.0][    T1] `.
+fn after_time(line: &str) -> Option<&str> {
+    let (time, rest) = line.strip_prefix('[')?.split_once(']')?;
+    (1..=40).contains(&time.chars().count()).then_some(())?;
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    let caller = rest.strip_prefix('[').and_then(|caller| {
+        let number = caller.trim_start_matches(' ').strip_prefix(['T', 'C'])?;
+        let after = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        let after = after.strip_prefix(']').filter(|_| after.len() < number.len())?;
+        Some(after.strip_prefix(' ').unwrap_or(after))
+    });
+    Some(caller.unwrap_or(rest))
+}
+
+/// What follows the head of a record of `/dev/kmsg`: `6,1234,1000,-;`, with a time in brackets after it in some copies.
+fn after_record_head(line: &str) -> Option<&str> {
+    let (head, rest) = line.split_once(';')?;
+    let mut numbers = head.splitn(4, ',');
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_head = numbers.by_ref().take(3).all(is_number) && numbers.next().is_some();
+    is_head.then(|| after_time(rest).unwrap_or(rest))
+}
+
+/// The tag that `words` begin with, which begin at this byte of the line: `systemd[1]: `.
+fn leading_tag(words: &str, start: usize) -> Option<Tag<'_>> {
+    let end = words.find(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ':'))?;
+    let (name, rest) = words.split_at(end);
+    let number = rest.strip_prefix('[').filter(|_| !name.is_empty())?;
+    let after = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = number.len() - after.len();
+    let message = after.strip_prefix("]:").filter(|_| digits > 0)?;
+    let message = message.strip_prefix(' ').unwrap_or(message);
+    Some(Tag { name, digits, message: start + words.len() - message.len() })
 }
 
 /// The byte at which a message begins whose facility is not the kernel's. Programs can't use the kernel's (kernel/printk/printk.c,
@@ -488,6 +566,15 @@ mod tests {
             line in "([a-z]{0,3}(password|Token|api key|pin|user|dm|bearer|-u|-p|ſecret|K|key|%61|auth|=|:| is | |x|y){1,1}){0,9}"
         ) {
             proptest::prop_assert_eq!(secret_start(&line), find_secret_start(&line));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn tags_are_read_as_the_pattern_does(
+            line in "([0-9],12,100,-;)?(\\[[0-9. ]{0,4}\\] ?(\\[ {0,2}[TCX][0-9]{0,2}\\] ?)?)?(web01 |kernel: |\\[1\\] |a: ){0,2}[a-zA-Zä:]{0,4}(\\[[0-9x]{0,3}\\])?:{0,1} ?x?"
+        ) {
+            proptest::prop_assert_eq!(tag(&line), tag_by_pattern(&line));
         }
     }
 

@@ -9,7 +9,7 @@ use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::public;
 use crate::kernel::options;
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use std::sync::LazyLock;
 
 /// Parts of names that mean a secret wherever they stand.
@@ -122,10 +122,19 @@ fn is_word_of_options(value: &str) -> bool {
     names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
 }
 
-/// What a line contains that names a secret: parts of names, and flags before a value.
-static NAME_PARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let parts = ANYWHERE.iter().chain(&WORD_ENDS).chain(&LAST_WORDS).chain(&TABLES).chain(&["%", "-u", "-p"]);
-    AhoCorasick::builder().ascii_case_insensitive(true).build(parts).ok()
+/// Fast to search with, which is done for every line of a log.
+const DFA: Option<AhoCorasickKind> = Some(AhoCorasickKind::DFA);
+
+/// What a line contains that announces a secret, whatever follows: parts of names, and flags before a value.
+static ANNOUNCED: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let others = ["%", "-u", "-p", "sshpass", "api key", "api-key", "api_key"];
+    AhoCorasick::builder().kind(DFA).ascii_case_insensitive(true).build(ANYWHERE.iter().chain(&others)).ok()
+});
+
+/// Words of names that count only before a separator and a value: `key` is in many a message.
+static NAMED: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let words = WORD_ENDS.iter().chain(&LAST_WORDS).chain(&TABLES);
+    AhoCorasick::builder().kind(DFA).ascii_case_insensitive(true).build(words).ok()
 });
 
 /// How tokens begin that have a form of their own, and marks of hashed passwords.
@@ -135,7 +144,21 @@ static TOKEN_MARKS: LazyLock<Option<AhoCorasick>> =
 /// Whether a line may contain the name of a secret, or a flag before one: a quick look that passes over most lines.
 pub(super) fn may_name_secret(line: &str) -> bool {
     // Some letters beyond ASCII count as those of names when case is ignored.
-    !line.is_ascii() || NAME_PARTS.as_ref().is_none_or(|parts| parts.is_match(line))
+    let (Some(announced), Some(named), true) = (ANNOUNCED.as_ref(), NAMED.as_ref(), line.is_ascii()) else {
+        return true;
+    };
+    announced.is_match(line)
+        || named
+            .find_overlapping_iter(line)
+            .any(|found| has_separator(line.get(found.end()..).unwrap_or_default()))
+}
+
+/// Whether the rest of a name is followed by what separates it from a value: `_file = x`, `"]: x`.
+fn has_separator(rest: &str) -> bool {
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '%' | '-');
+    let behind = rest.trim_start_matches(is_name_char);
+    let behind = behind.strip_prefix(['"', '\'', ']']).unwrap_or(behind);
+    behind.trim_start().starts_with([':', '=', '>'])
 }
 
 /// Whether a value may contain a token: a quick look that passes over most.

@@ -28,18 +28,15 @@ static WITH_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"^(?:<[0-9]{{1,3}}>)?{time} ([^\s\[\]]+) (?:[a-z0-9]+\.[a-z]+ )?{PROGRAM}")).ok()
 });
 
-/// `-o short-monotonic` and `-o short-delta`. The kernel's own messages in dmesg look alike, also with dmesg's ISO time, which has a comma.
-static LIKE_DMESG: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let time =
-        r"(?:\[ *[0-9]+\.[0-9]+(?: <[^>]{0,20}>)?\]|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8},[0-9]+[^\s]*)";
-    Regex::new(&format!(r"^{time} ([^\s:\[\]]+) {PROGRAM}")).ok()
-});
-
 /// RFC 5424: version, time, host, program, process, kind of message.
 static STRUCTURED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:<[0-9]{1,3}>)?1 [0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+ ([^ ]+) ([^ ]+) [^ ]+ [^ ]+ ").ok()
 });
 
+/// A longer name with blanks is none.
+const PROGRAM_CHARS_MAX: usize = 64;
+/// Between the brackets of `-o short-delta`.
+const DELTA_CHARS_MAX: usize = 20;
 /// A program's name, which has blanks only before a process ID, and the colon behind it.
 const PROGRAM: &str = r"([^\s:\[\]]+|[^:\[\]]{1,64})(?:\[[0-9]+\])?: ?";
 
@@ -56,15 +53,16 @@ impl SyslogPrefix {
             (has_process || !program.as_str().contains(' ')).then_some((prefix, has_process))
         };
         // Most lines are those of dmesg, and no prefix: what they begin with and contain tells that sooner than a pattern.
-        let is_like_dmesg = line.starts_with('[');
-        if !is_like_dmesg && let Some((prefix, _)) = found(&WITH_DATE).or_else(|| found(&STRUCTURED)) {
+        if may_have_date(line)
+            && let Some((prefix, _)) = found(&WITH_DATE).or_else(|| found(&STRUCTURED))
+        {
             return Some(prefix);
         }
         let may_be_of_host = || host.is_some_and(|host| line.contains(host));
         if !line.contains("kernel") && !line.contains("]:") && !may_be_of_host() {
             return None;
         }
-        let (prefix, has_process) = found(&LIKE_DMESG)?;
+        let (prefix, has_process) = like_dmesg(line)?;
         let of_host = host.is_some_and(|host| line.get(prefix.host.clone()) == Some(host));
         // parse_args in kernel/params.c: "Booting kernel: `x' invalid for parameter `y'".
         let of_kernel = prefix.is_kernel(line) && line.get(prefix.host.clone()) != Some("Booting");
@@ -78,6 +76,92 @@ impl SyslogPrefix {
     }
 }
 
+/// Whether a line may begin with a date: a quick look that passes over most lines.
+fn may_have_date(line: &str) -> bool {
+    // A clock follows a level, a date and names of at most 12 characters.
+    const CLOCK_BYTES_MAX: usize = 128;
+    let start = line.as_bytes().get(..CLOCK_BYTES_MAX).unwrap_or(line.as_bytes());
+    let is_clock = |bytes: &[u8]| {
+        bytes.iter().enumerate().all(|(at, byte)| match at {
+            2 | 5 => *byte == b':',
+            _ => byte.is_ascii_digit(),
+        })
+    };
+    let has_clock = || {
+        memchr::memchr_iter(b':', start).any(|at| start.get(at.wrapping_sub(2)..at + 6).is_some_and(is_clock))
+    };
+    let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+    let words = level.map_or(line, |(_, rest)| rest);
+    // Seconds since 1970, and the version of a structured prefix.
+    let is_number = |count: usize, end: &str| {
+        let (digits, rest) = words.split_at_checked(count).unwrap_or_default();
+        rest.starts_with(end) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !line.starts_with('[') && (is_number(10, ".") || is_number(1, " ") || has_clock())
+}
+
+/// The prefix of `-o short-monotonic` and `-o short-delta`, and whether it has a process ID. The kernel's own messages in dmesg look
+/// alike, also with dmesg's ISO time, which has a comma. Each line of a log of dmesg is looked at, so it is read by hand.
+fn like_dmesg(line: &str) -> Option<(SyslogPrefix, bool)> {
+    let words = after_bracketed_time(line).or_else(|| after_comma_time(line))?;
+    let start = line.len() - words.len();
+    let (host, rest) = words.split_once(' ')?;
+    let is_name =
+        !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || matches!(c, ':' | '[' | ']'));
+    let end = rest.find([':', '[', ']']).filter(|_| is_name)?;
+    let (program, behind) = rest.split_at(end);
+    let is_program = !program.is_empty()
+        && (!program.contains(char::is_whitespace) || program.chars().count() <= PROGRAM_CHARS_MAX);
+    let after_number = process_id(behind);
+    let message = after_number.unwrap_or(behind).strip_prefix(':').filter(|_| is_program)?;
+    let message = message.strip_prefix(' ').unwrap_or(message);
+    let program_start = start + host.len() + 1;
+    let prefix = SyslogPrefix {
+        host: start..start + host.len(),
+        program: program_start..program_start + program.len(),
+        message: line.len() - message.len(),
+    };
+    Some((prefix, after_number.is_some()))
+}
+
+/// What follows `[    1.000000] `, or `[    1.000000 <    0.1 >] `.
+fn after_bracketed_time(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix('[')?.trim_start_matches(' ');
+    let rest = after_digits(rest)?.strip_prefix('.').and_then(after_digits)?;
+    let rest = match rest.strip_prefix(" <") {
+        Some(delta) => {
+            let (inner, rest) = delta.split_once('>')?;
+            (inner.chars().count() <= DELTA_CHARS_MAX).then_some(rest)?
+        }
+        None => rest,
+    };
+    rest.strip_prefix("] ")
+}
+
+/// What follows `2026-11-21T01:22:03,123456+01:00 `.
+fn after_comma_time(line: &str) -> Option<&str> {
+    const FORM: &[u8; 10] = b"0000-00-00";
+    let (date, rest) = line.split_once('T')?;
+    let is_digit = |c: &u8, form: &u8| if *form == b'0' { c.is_ascii_digit() } else { c == form };
+    let is_date = date.len() == FORM.len() && date.bytes().zip(FORM).all(|(c, form)| is_digit(&c, form));
+    let clock = rest.get(..8).filter(|_| is_date)?;
+    let is_clock = clock.bytes().all(|c| c.is_ascii_digit() || c == b':');
+    let fraction = rest.get(8..)?.strip_prefix(',').filter(|_| is_clock).and_then(after_digits)?;
+    let end = fraction.find(char::is_whitespace)?;
+    fraction.get(end..)?.strip_prefix(' ')
+}
+
+/// What follows digits, of which there is one at least.
+fn after_digits(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    (rest.len() < text.len()).then_some(rest)
+}
+
+/// What follows `[812]`.
+fn process_id(text: &str) -> Option<&str> {
+    after_digits(text.strip_prefix('[')?)?.strip_prefix(']')
+}
+
 /// The kernel numbers hardware as programs are numbered: `IOAPIC[0]: `.
 fn has_small_letter(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_lowercase())
@@ -88,6 +172,27 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+
+    /// The same as a pattern, which is slow to build.
+    fn pattern() -> Regex {
+        let time =
+            r"(?:\[ *[0-9]+\.[0-9]+(?: <[^>]{0,20}>)?\]|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8},[0-9]+[^\s]*)";
+        Regex::new(&format!(r"^{time} ([^\s:\[\]]+) {PROGRAM}")).unwrap()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_like_those_of_dmesg_are_read_as_the_pattern_does(
+            line in "(\\[ {0,2}[0-9]{0,2}\\.?[0-9]{0,3}( <.{0,3}>)?\\] ?|2026-11-2[1a]T0[1:]:22:03,?[0-9]{0,2}.{0,3} )?([a-zä :\\[\\]0-9]{0,6}){0,4}(\\[[0-9]{0,2}\\])?:? ?x?"
+        ) {
+            let by_pattern = pattern().captures(&line).map(|captures| {
+                let (all, host, program) = (captures.get(0).unwrap(), captures.get(1).unwrap(), captures.get(2).unwrap());
+                let prefix = SyslogPrefix { host: host.range(), program: program.range(), message: all.end() };
+                (prefix, all.as_str().trim_end().ends_with("]:"))
+            });
+            proptest::prop_assert_eq!(like_dmesg(&line), by_pattern);
+        }
+    }
 
     #[test]
     fn prefixes_of_daemons_and_journalctl() {

@@ -154,6 +154,7 @@ impl Made {
         Machine {
             release,
             takes_newer_code: self.release.0.contains(".el"),
+            gart_mebibytes: None,
             maker: match (self.arm, self.amd) {
                 (true, _) => Maker::Arm,
                 (false, true) => Maker::Amd,

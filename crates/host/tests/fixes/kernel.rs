@@ -29,6 +29,8 @@ pub(crate) struct Machine {
     /// Whether the builder puts newer code under an old number.
     pub takes_newer_code: bool,
     pub maker: Maker,
+    /// MiB that the GART remaps with.
+    pub gart_mebibytes: Option<u64>,
     /// A virtual IOMMU that caches what is not there: the kernel then invalidates at each unmap, whatever it is told.
     pub is_virtual_iommu: bool,
 }
@@ -46,6 +48,7 @@ impl Machine {
             () if !is_x86 => Maker::Other,
             () if named("smmu") => Maker::Arm,
             () if named("dmar") || log.contains("DMAR") => Maker::Intel,
+            () if log.contains("GART IOMMU") || log.contains("PCI-DMA: Out of IOMMU space") => Maker::Amd,
             () if named("ivhd") || log.contains("IVRS") || log.contains("AMD-Vi") => Maker::Amd,
             () if vendor.is_some_and(|vendor| vendor.has_vt_d()) => Maker::Intel,
             () if vendor.is_some_and(|vendor| vendor.has_amd_vi()) => Maker::Amd,
@@ -56,6 +59,10 @@ impl Machine {
             takes_newer_code: kernel
                 .is_none_or(|kernel| matches!(kernel.family, Family::Rhel(_) | Family::Suse)),
             maker,
+            gart_mebibytes: log
+                .split("Reserving ")
+                .nth(1)
+                .and_then(|rest| rest.split_once("MB of IOMMU area")?.0.parse().ok()),
             is_virtual_iommu: log.contains("batching disallowed due to virtualization")
                 || log.contains("Using strict mode due to virtualization"),
         }
@@ -169,6 +176,8 @@ pub(crate) struct Settings {
     pub direct_ports: Option<String>,
     /// The default windows of POWER alone.
     pub no_direct_window: bool,
+    /// MiB of the aperture over memory that the line asks for.
+    pub aperture_mebibytes: Option<u64>,
     /// Some word's effect is not known in this kernel.
     pub is_open: bool,
 }
@@ -231,6 +240,11 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
             }
             match name.as_str() {
                 "swiotlb" if word == &words[0] => now.slots = word.parse().ok().or(now.slots),
+                // arch/x86/kernel/pci-dma.c, iommu_setup, and aperture_64.c: 32 MiB << order.
+                "iommu" if word.starts_with("memaper=") && machine.maker == Maker::Amd => {
+                    let order = word.trim_start_matches("memaper=").parse::<u32>().unwrap_or(1);
+                    now.aperture_mebibytes = 32_u64.checked_shl(order);
+                }
                 "pci" if word.starts_with("pcie_bus_") => now.payload = Some(word.clone()),
                 "pci" if word.starts_with("disable_acs_redir=") => now.direct_ports = Some(word.clone()),
                 _ => {}

@@ -357,17 +357,18 @@ fn no_pool(host: &Host, address: Option<Bdf>) -> NoBounce {
     if let Some(cause) = switched_off(host) {
         return cause;
     }
+    const LOOK: &str = "look for `iommu=off` on the kernel command line; else boot with the memory in place that is added later, or use \
+                        an adapter and driver with a 64-bit mask";
     let adapter = address.and_then(|address| host.adapter(address));
     NoBounce {
         why: "there is no pool of bounce buffers, because an option (`iommu=off`, which need not be in what was read) keeps it away, \
               or because all memory lay below 4 GiB when the kernel booted and more was added later; a larger number for \
               `swiotlb=` makes no pool",
         evidence: None,
-        fix: Advice::say(
-            "remove `iommu=off` from the kernel command line if it is there; else boot with the memory in place that is added \
-             later, or use an adapter and driver with a 64-bit mask; or ",
-        )
-        .and(have_translated(host, adapter)),
+        fix: match host.platform.hypervisor {
+            Some(_) => LOOK.into(),
+            None => Advice::say(LOOK).and_say("; or ").and(have_translated(host, adapter)),
+        },
         risk: "with translation each I/O pays for a mapping",
     }
 }
