@@ -26,6 +26,7 @@ CREATE TABLE "inspect" AS SELECT * FROM read_json('inspect.ndjson', columns = {
     "partition_settings": 'STRUCT("evidence" STRUCT("file" VARCHAR, "line" BIGINT, "text" VARCHAR), "name" VARCHAR, "value" VARCHAR)[]',
     "pat_mappings": 'STRUCT("evidence" STRUCT("file" VARCHAR, "line" BIGINT, "text" VARCHAR), "first" VARCHAR, "last" VARCHAR, "memory_type" VARCHAR)[]',
     "power": 'STRUCT("firmware" STRUCT("family" VARCHAR, "release" BIGINT, "service_pack" BIGINT), "is_qemu" BOOLEAN, "machine_type" VARCHAR, "memory_max_bytes" UBIGINT, "memory_max_rule" VARCHAR, "persistent_memory" BOOLEAN, "platform" VARCHAR, "problems" VARCHAR[], "tce_calls" VARCHAR)',
+    "rdma_devices": 'STRUCT("adapter" VARCHAR, "is_software" BOOLEAN, "name" VARCHAR, "network_interface" VARCHAR, "ports" STRUCT("data_mbps" BIGINT, "is_active" BOOLEAN, "link_layer" VARCHAR, "number" BIGINT, "rate" VARCHAR)[], "queue_pairs" UBIGINT, "register_mappings" VARCHAR[], "registrations" UBIGINT)[]',
     "schema": 'VARCHAR',
     "source": 'STRUCT("path" VARCHAR, "reach" VARCHAR)',
     "unjudged_problems": 'STRUCT("address" VARCHAR, "evidence" STRUCT("file" VARCHAR, "line" BIGINT, "text" VARCHAR), "messages" UBIGINT, "what" VARCHAR)[]',

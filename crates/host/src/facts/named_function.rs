@@ -102,7 +102,8 @@ impl NamedFunction {
 fn parse(message: &str) -> Option<Line> {
     let (device, body) = message::split_device(message);
     let Some(device) = device else {
-        return parse_nvme(message).or_else(|| parse_probe_failure(message));
+        let named = parse_nvme(message).or_else(|| parse_nvidia(message));
+        return named.or_else(|| parse_probe_failure(message));
     };
     let address = device.bdf?;
     Some(Line { address, says: parse_body(device, body) })
@@ -150,6 +151,19 @@ fn parse_nvme(message: &str) -> Option<Line> {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     let address = address.trim_end().parse().ok()?;
     is_number.then_some(Line { address, says: Says::Driver("nvme".to_owned()) })
+}
+
+/// `NVRM: GPU 0000:01:00.0: RmInitAdapter`, `NVRM: GPU at PCI:0000:3b:00: GPU-...`, `NVRM: Xid (PCI:0000:3b:00): 79, ...`: of
+/// NVIDIA's own driver, which numbers no function but 0.
+fn parse_nvidia(message: &str) -> Option<Line> {
+    let rest = message.strip_prefix("NVRM: ")?;
+    let full = rest.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")).map(|(address, _)| address);
+    let by_device = || {
+        let (_, address) = rest.split_once("PCI:").filter(|(before, _)| before.len() < 16)?;
+        format!("{}.0", address.get(..10)?).parse().ok()
+    };
+    let address = full.and_then(|address| address.parse().ok()).or_else(by_device)?;
+    Some(Line { address, says: Says::Driver("nvidia".to_owned()) })
 }
 
 /// `vfio-pci: probe of 0000:0b:00.0 failed with error -22`, up to 6.9.
@@ -220,6 +234,18 @@ mod tests {
         // The core prints about a function again when it leaves a group; that unbinds nothing.
         let log = "igb 0000:03:00.0: x\npci 0000:03:00.0: Adding to iommu group 3";
         assert_eq!(driver(log).as_deref(), Some("igb"));
+    }
+
+    #[test]
+    fn functions_of_nvidias_driver() {
+        for log in [
+            "NVRM: GPU 0000:3b:00.0: RmInitAdapter",
+            "NVRM: GPU at PCI:0000:3b:00: GPU-11111111-2222-3333-4444-555555555555",
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.",
+        ] {
+            assert_eq!(driver(log).as_deref(), Some("nvidia"), "{log}");
+        }
+        assert!(functions("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15").is_empty());
     }
 
     #[test]
