@@ -417,6 +417,11 @@ impl Reader {
                 self.push(path, number, text);
             }
             Some(LOG) if self.by_command && !is_blank => self.push(LOG, number, line.trim()),
+            Some(LOG) if !is_blank && self.is_in_event() => {
+                if let Some(log) = self.cut.parts.get_mut(LOG) {
+                    log.push_wrapped(line);
+                }
+            }
             Some(LOG) if self.in_fence && line::is_wrapped(line, self.last_columns) => {
                 if let Some(log) = self.cut.parts.get_mut(LOG) {
                     log.push_wrapped(line);
@@ -429,6 +434,12 @@ impl Reader {
             Some(path) if self.by_command && !self.cut.parts.contains_key(path) => {}
             _ => self.take_within(number, line),
         }
+    }
+
+    /// Whether the last message is an event of AMD-Vi that a mail program wrapped: it ends in a bracket.
+    fn is_in_event(&self) -> bool {
+        let last = self.cut.parts.get(LOG).and_then(|log| log.body.lines().next_back());
+        last.is_some_and(|last| last.contains("AMD-Vi: Event logged") && !last.trim_end().ends_with(']'))
     }
 
     /// Takes what stands inside of a line.

@@ -86,7 +86,7 @@ fn adapters_of_all(count: usize, all: usize) -> String {
 fn mode_and_cost(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
     match dma_path {
         DmaPath::Unknown => Some(("DMA path unknown", "what was read does not tell it")),
-        DmaPath::Bounce => Some(("bounce buffers", "all data are copied")),
+        DmaPath::Bounce => Some(("bounce buffers", "data are copied")),
         DmaPath::TranslatedStrict => Some(("IOMMU strict mode", "every unmap waits for an IOTLB flush")),
         DmaPath::TranslatedLazy => {
             Some(("IOMMU lazy mode", "every I/O is mapped, IOTLB flushes are batched"))

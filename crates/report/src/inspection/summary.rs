@@ -88,6 +88,13 @@ fn iommu(host: &Host) -> Fact {
     let hardware = match (kinds.is_empty(), iommus.visible) {
         (false, _) => kinds.join(", "),
         (true, _) if active => "in use, by the kernel's log".to_owned(),
+        (true, _) if host.log.gart.is_some() || !host.log.gart_full.is_empty() => {
+            "GART of AMD, by the kernel's log: it remaps what a device can't reach".to_owned()
+        }
+        (true, _) if host.log.vt_d_rejected.is_some() => {
+            "given up by the kernel, because firmware describes it wrongly".to_owned()
+        }
+        (true, _) if !host.log.user_attach_refused.is_empty() => "in use, by the kernel's log".to_owned(),
         (true, _) if host.is_power() => "the platform's translation tables".to_owned(),
         (true, true) => return Fact::absent("IOMMU", "none in use"),
         (true, false) => return Fact::unknown("IOMMU", "sysfs was not there to show one"),

@@ -562,8 +562,9 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
                   transfer works",
             evidence: None,
             fix: Advice::say(
-                "give the bus a window to memory within the device's mask (a setting of firmware or the device tree; on \
-                 a Raspberry Pi `dtoverlay=pcie-32bit-dma`), or use a device and driver with a wider mask",
+                "if the device can do more, have its driver set a wider mask; else give the bus a window to memory within the mask \
+                 (a setting of firmware or the device tree; on a Raspberry Pi 4 `dtoverlay=pcie-32bit-dma`, on a Raspberry Pi 5 \
+                 `dtoverlay=pcie-32bit-dma-pi5`)",
             ),
             risk: "other devices behind the same bridge may reach less memory directly, and are bounced more",
         };

@@ -52,8 +52,12 @@ const OF_REQUEST: &str = "update the card's firmware and the kernel: the card se
                           translations or pages, and its entry forbids that. `pci=noats` as a test keeps ATS off";
 const OF_TABLE: &str = "look for memory errors (`dmesg` and the machine's event log), then try another kernel: the tables lie in \
                         memory, and the kernel alone writes them";
-const RISK_OF_IOMMU: &str = "passthrough silences the fault by giving up the protection that caught it: the stray \
-                             access then reaches memory";
+const RISK_OF_IOMMU: &str = "passthrough only ends the refusals: the device is then no longer confined, and what was refused \
+                             here reaches memory";
+const RISK_OF_PASSTHROUGH: &str = "with passthrough the devices are no longer confined";
+const RISK_OF_REQUESTER: &str =
+    "passthrough need not help, as the ID has no entry then either; without the IOMMU nothing is confined";
+const NO_RISK: &str = "none in looking";
 const RISK_OF_STREAM: &str = "`arm-smmu.disable_bypass=0` lets the DMA of all unknown streams through: stray accesses then \
                               reach memory";
 const RISK_OF_CRASH: &str =
@@ -118,11 +122,16 @@ fn of_unknown_requester(host: &Host, fault: &Fault) -> Remedy {
         return Remedy::new(fix, if is_smmu { RISK_OF_STREAM } else { RISK_OF_CRASH }).shown_by(at);
     }
     if let Some(at) = host.log.smmu_shut_down.as_ref().filter(|_| is_smmu) {
-        let fix = "the SMMU was shut down while the device still sent DMA: at a reboot the refusals do no harm. Update the kernel, \
-                   whose driver has to stop the device before";
+        let fix = "the SMMU was shut down while the device still sent DMA. What was refused reached nothing, but drivers that still map \
+                   then fail or crash: update the kernel, and until then stop the devices (interfaces down, volumes unmounted) \
+                   before the reboot";
         return Remedy::new(fix, RISK_OF_STREAM).shown_by(at);
     }
-    if is_smmu { Remedy::new(OF_STREAM, RISK_OF_STREAM) } else { Remedy::new(OF_REQUESTER, RISK_OF_IOMMU) }
+    if is_smmu {
+        Remedy::new(OF_STREAM, RISK_OF_STREAM)
+    } else {
+        Remedy::new(OF_REQUESTER, RISK_OF_REQUESTER)
+    }
 }
 
 /// Another device holds up the IOMMU's commands, and with them the mappings of this one.
@@ -134,7 +143,7 @@ fn behind_silent_device(host: &Host, fault: &Fault) -> Option<Remedy> {
          the translations of other devices either",
         silent.device?
     );
-    Some(Remedy::new(fix, RISK_OF_IOMMU).shown_by(&silent.at))
+    Some(Remedy::new(fix, NO_RISK).shown_by(&silent.at))
 }
 
 /// The kernel that crashed left its devices running, and the tables.
@@ -152,7 +161,7 @@ fn of_user_space(host: &Host, fault: &Fault) -> Option<Remedy> {
     let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
     let fix = "a guest or a program in user space has this device, and maps for it: look there for DMA to memory that it did not map, \
                or gave back while the device still ran. At its start the device may still run from before: a reset of it ends that";
-    driver.value.contains("vfio").then(|| Remedy::new(fix, RISK_OF_IOMMU).shown_by(&driver.at))
+    driver.value.contains("vfio").then(|| Remedy::new(fix, NO_RISK).shown_by(&driver.at))
 }
 
 /// The address is memory of a device. The allocator of IOVAs leaves such ranges out (drivers/iommu/dma-iommu.c,
@@ -173,7 +182,7 @@ fn to_device_memory(host: &Host, fault: &Fault) -> Option<Remedy> {
          driver has to map them for the device (p2pdma, dma_map_resource){without}{}",
         guest(host)
     );
-    Some(Remedy::new(fix, RISK_OF_IOMMU).shown_by(&at))
+    Some(Remedy::new(fix, RISK_OF_PASSTHROUGH).shown_by(&at))
 }
 
 fn is_nvme(host: &Host, address: Bdf) -> bool {
@@ -232,7 +241,7 @@ fn alike(host: &Host) -> Option<Remedy> {
          `iommu.passthrough=1`) as a test shows whether the mappings are at fault",
         drivers.into_iter().collect::<Vec<_>>().join(", ")
     );
-    Some(Remedy::new(fix, RISK_OF_IOMMU))
+    Some(Remedy::new(fix, RISK_OF_PASSTHROUGH))
 }
 
 /// Integrated graphics of Intel can be left out of the IOMMU.

@@ -75,7 +75,7 @@ fn larger_aperture(host: &Host) -> Advice {
     if order > ORDER_MAX {
         return WIDE_MASK.into();
     }
-    Advice::say("enlarge the aperture in the firmware's setup (AGP or IOMMU aperture), or: ")
-        .and(add_kernel_argument(host, &format!("iommu=memaper={order}")))
+    add_kernel_argument(host, &format!("iommu=memaper={order}"))
+        .and_say(", or enlarge the aperture in the firmware's setup if it has that setting (AGP or IOMMU aperture)")
         .or_else(WIDE_MASK)
 }

@@ -4,6 +4,7 @@ use super::bound;
 use super::prompt;
 use super::report::Report;
 use super::within::within;
+use crate::kernel::message::{DriverMessage, Message};
 use crate::kernel::{Log, message};
 use crate::pci::lspci::{self, Format};
 use std::borrow::Cow;
@@ -143,6 +144,11 @@ fn is_of_x_server(line: &str) -> bool {
     })
 }
 
+/// Whether a message is told by words that people use in sentences too: `what fails is pci_alloc_consistent`.
+pub(super) fn is_loose(message: &Message) -> bool {
+    matches!(message, Message::Driver(DriverMessage::AllocationFailed(_)))
+}
+
 /// Whether a line without a time is a message of the kernel; `dmesg -t` and people leave times out.
 fn is_message(line: &str) -> bool {
     let names_function = || message::split_device(line).0.is_some_and(|device| device.bdf.is_some());
@@ -150,7 +156,10 @@ fn is_message(line: &str) -> bool {
     // The head of a call trace names the kernel and the machine.
     let is_trace =
         line.starts_with("CPU: ") && line.contains(" Comm: ") || line.starts_with("Hardware name: ");
-    is_command_line || is_trace || names_function() || message::read(line).is_some()
+    is_command_line
+        || is_trace
+        || names_function()
+        || message::read(line).is_some_and(|(_, message)| !is_loose(&message))
 }
 
 /// `IOMMU Group 13 07:00.0 Ethernet controller [0200]: ...`, also with a colon after the number.

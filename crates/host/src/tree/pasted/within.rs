@@ -1,5 +1,6 @@
 //! What stands inside of a line: messages that are indented, quoted in a sentence, or behind what a program put before them.
 
+use super::line::is_loose;
 use crate::kernel::message;
 use crate::pci::lspci::Format;
 
@@ -58,7 +59,7 @@ fn message_from<'l>(line: &'l str, start: &str) -> Option<&'l str> {
 
 /// Whether a text is a message of the kernel that tells of something wrong.
 fn is_problem(text: &str) -> bool {
-    message::read(text).is_some_and(|(_, message)| message.problem().is_some())
+    message::read(text).is_some_and(|(_, message)| message.problem().is_some() && !is_loose(&message))
 }
 
 /// Whether a text is what a driver prints about a PCI function.
