@@ -438,7 +438,7 @@ fn program_message(line: &str) -> Option<usize> {
 
 /// The tag of a program in a line.
 #[derive(Debug, PartialEq, Eq)]
-struct Tag<'l> {
+struct Sender<'l> {
     name: &'l str,
     /// Digits of the process ID.
     digits: usize,
@@ -447,7 +447,7 @@ struct Tag<'l> {
 }
 
 /// The tag of a line, by hand where it can only stand directly after the time.
-fn tag(line: &str) -> Option<Tag<'_>> {
+fn tag(line: &str) -> Option<Sender<'_>> {
     let Some(words) = after_time(line).or_else(|| after_record_head(line)) else {
         return tag_by_pattern(line);
     };
@@ -458,10 +458,10 @@ fn tag(line: &str) -> Option<Tag<'_>> {
     direct.or_else(|| if is_message { None } else { tag_by_pattern(line) })
 }
 
-fn tag_by_pattern(line: &str) -> Option<Tag<'_>> {
+fn tag_by_pattern(line: &str) -> Option<Sender<'_>> {
     let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
     let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
-    Some(Tag { name: name.as_str(), digits: number.len(), message: all.end() })
+    Some(Sender { name: name.as_str(), digits: number.len(), message: all.end() })
 }
 
 /// What follows the time in brackets that a line begins with, and the caller after it: `[    1.0] `, `[    1.0][    T1] `.
@@ -488,7 +488,7 @@ fn after_record_head(line: &str) -> Option<&str> {
 }
 
 /// The tag that `words` begin with, which begin at this byte of the line: `systemd[1]: `.
-fn leading_tag(words: &str, start: usize) -> Option<Tag<'_>> {
+fn leading_tag(words: &str, start: usize) -> Option<Sender<'_>> {
     let end = words.find(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ':'))?;
     let (name, rest) = words.split_at(end);
     let number = rest.strip_prefix('[').filter(|_| !name.is_empty())?;
@@ -496,7 +496,7 @@ fn leading_tag(words: &str, start: usize) -> Option<Tag<'_>> {
     let digits = number.len() - after.len();
     let message = after.strip_prefix("]:").filter(|_| digits > 0)?;
     let message = message.strip_prefix(' ').unwrap_or(message);
-    Some(Tag { name, digits, message: start + words.len() - message.len() })
+    Some(Sender { name, digits, message: start + words.len() - message.len() })
 }
 
 /// The byte at which a message begins whose facility is not the kernel's. Programs can't use the kernel's (kernel/printk/printk.c,
