@@ -3,7 +3,7 @@
 use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
-use super::syslog_prefix::SyslogPrefix;
+use super::syslog_prefix::{SyslogPrefix, after_digits};
 use super::{Redactor, arguments, boot, public, rules};
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
@@ -451,11 +451,17 @@ fn tag(line: &str) -> Option<Sender<'_>> {
     let Some(words) = after_time(line).or_else(|| after_record_head(line)) else {
         return tag_by_pattern(line);
     };
-    let first = words.split(' ').next().unwrap_or_default();
-    let direct = leading_tag(words, line.len() - words.len());
-    // Before a tag may stand a host's name, which ends in no colon, and `kernel:`.
-    let is_message = first.ends_with(':') && first != "kernel:";
-    direct.or_else(|| if is_message { None } else { tag_by_pattern(line) })
+    let (first, message) = words.split_once(' ').unwrap_or((words, ""));
+    let Some(first) = first.strip_suffix(':') else { return tag_by_pattern(line) };
+    match first.split_once('[') {
+        Some((name, number)) if is_program_name(name) && after_digits(number) == Some("]") => {
+            Some(Sender { name, digits: number.len() - 1, message: line.len() - message.len() })
+        }
+        // Before a tag may stand a host's name, which ends in no colon, and `kernel:`. Before a colon the number in brackets was
+        // no time.
+        None if first != "kernel" && first.starts_with(|c: char| c != ':') => None,
+        _ => tag_by_pattern(line),
+    }
 }
 
 fn tag_by_pattern(line: &str) -> Option<Sender<'_>> {
@@ -471,8 +477,7 @@ fn after_time(line: &str) -> Option<&str> {
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let caller = rest.strip_prefix('[').and_then(|caller| {
         let number = caller.trim_start_matches(' ').strip_prefix(['T', 'C'])?;
-        let after = number.trim_start_matches(|c: char| c.is_ascii_digit());
-        let after = after.strip_prefix(']').filter(|_| after.len() < number.len())?;
+        let after = after_digits(number)?.strip_prefix(']')?;
         Some(after.strip_prefix(' ').unwrap_or(after))
     });
     Some(caller.unwrap_or(rest))
@@ -484,19 +489,14 @@ fn after_record_head(line: &str) -> Option<&str> {
     let mut numbers = head.splitn(4, ',');
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let is_head = numbers.by_ref().take(3).all(is_number) && numbers.next().is_some();
-    is_head.then(|| after_time(rest).unwrap_or(rest))
+    // A date of syslog may follow.
+    let is_date = rest.starts_with(|c: char| c.is_ascii_digit());
+    (is_head && !is_date).then(|| after_time(rest).unwrap_or(rest))
 }
 
-/// The tag that `words` begin with, which begin at this byte of the line: `systemd[1]: `.
-fn leading_tag(words: &str, start: usize) -> Option<Sender<'_>> {
-    let end = words.find(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ':'))?;
-    let (name, rest) = words.split_at(end);
-    let number = rest.strip_prefix('[').filter(|_| !name.is_empty())?;
-    let after = number.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = number.len() - after.len();
-    let message = after.strip_prefix("]:").filter(|_| digits > 0)?;
-    let message = message.strip_prefix(' ').unwrap_or(message);
-    Some(Sender { name, digits, message: start + words.len() - message.len() })
+/// Whether it can be the name before a process ID.
+fn is_program_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || matches!(c, ']' | ':'))
 }
 
 /// The byte at which a message begins whose facility is not the kernel's. Programs can't use the kernel's (kernel/printk/printk.c,
@@ -569,10 +569,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn tags_after_unusual_heads_are_found() {
+        for line in [
+            "[.][X]name[0]: x",
+            "0,12,100,-;[0]: x",
+            "0,12,100,-;[0]:: x",
+            "0,12,100,-;2026-11-21T01:22:03: web01 a[0]: x",
+        ] {
+            assert!(tag_by_pattern(line).is_some(), "{line}");
+            assert_eq!(tag(line), tag_by_pattern(line), "{line}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn tags_are_read_as_the_pattern_does(
-            line in "([0-9],12,100,-;)?(\\[[0-9. ]{0,4}\\] ?(\\[ {0,2}[TCX][0-9]{0,2}\\] ?)?)?(web01 |kernel: |\\[1\\] |a: ){0,2}[a-zA-Zä:]{0,4}(\\[[0-9x]{0,3}\\])?:{0,1} ?x?"
+            line in "([0-9],12,100,-;)?(2026-11-21T01:22:03:? )?(\\[[0-9. ]{0,4}\\] ?(\\[ {0,2}[TCX][0-9]{0,2}\\] ?)?)?(web01 |kernel: |\\[1\\] |a: |b\\[2\\]:){0,2}[a-zA-Zä:]{0,4}(\\[[0-9x]{0,3}\\])?:{0,1} ?[x\t]?"
         ) {
             proptest::prop_assert_eq!(tag(&line), tag_by_pattern(&line));
         }

@@ -152,7 +152,7 @@ fn after_comma_time(line: &str) -> Option<&str> {
 }
 
 /// What follows digits, of which there is one at least.
-fn after_digits(text: &str) -> Option<&str> {
+pub(super) fn after_digits(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     (rest.len() < text.len()).then_some(rest)
 }
