@@ -43,17 +43,13 @@ pub(super) fn read(message: &str) -> Option<(Bdf, PhysRange, bool)> {
 
 /// The memory that lspci lists.
 pub(super) fn of_listing(listing: &[Record]) -> impl Iterator<Item = DeviceMemory> {
-    let of_record = |record: &Record| {
-        let address = record.bdf;
-        let known = record.memory.iter().map(move |range| DeviceMemory {
-            range: range.value,
-            address,
-            is_peer_memory: false,
-            at: range.at.clone(),
-        });
-        known.collect::<Vec<_>>()
-    };
-    listing.iter().flat_map(of_record)
+    let ranges = listing.iter().flat_map(|record| record.memory.iter().map(|range| (record.bdf, range)));
+    ranges.map(|(address, range)| DeviceMemory {
+        range: range.value,
+        address,
+        is_peer_memory: false,
+        at: range.at.clone(),
+    })
 }
 
 /// Whose memory lies at a bus address.

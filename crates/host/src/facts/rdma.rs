@@ -36,6 +36,16 @@ pub enum Engine {
     Other,
 }
 
+impl Engine {
+    /// The address of the adapter.
+    fn adapter(&self) -> Option<Bdf> {
+        match self {
+            Self::Adapter(address) => Some(*address),
+            Self::Software(_) | Self::Other => None,
+        }
+    }
+}
+
 /// A port of an RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RdmaPort {
@@ -79,10 +89,7 @@ fn tenths(number: &str) -> Option<u32> {
 impl RdmaDevice {
     /// The address of its adapter.
     pub fn adapter(&self) -> Option<Bdf> {
-        match self.engine {
-            Engine::Adapter(address) => Some(address),
-            Engine::Software(_) | Engine::Other => None,
-        }
+        self.engine.adapter()
     }
 
     /// The mappings among `all` that lead to its adapter's registers.
@@ -121,10 +128,7 @@ pub(super) fn read(tree: &Tree) -> Vec<RdmaDevice> {
 fn device(tree: &Tree, name: String) -> RdmaDevice {
     let folder = format!("{CLASS}/{name}");
     let engine = engine(tree, &folder);
-    let address = match engine {
-        Engine::Adapter(address) => Some(address),
-        Engine::Software(_) | Engine::Other => None,
-    };
+    let address = engine.adapter();
     let summary = summary(tree, &name);
     let count = |key: &str| summary.as_ref().and_then(|line| count(line, key));
     RdmaDevice {

@@ -1,7 +1,7 @@
 //! Bounce buffers: who is sent through them, and whether there are enough.
 
 use super::{
-    DefaultDomain, LineEdit, Rule, add_kernel_argument, counted, is_untrusted, translate_adapter,
+    DefaultDomain, LineEdit, Rule, add_kernel_argument, by_address, counted, is_untrusted, translate_adapter,
     turn_iommu_on,
 };
 use crate::diagnose::decide::{beyond_mask, domain_type};
@@ -252,10 +252,8 @@ fn forced_bouncing(case: &Case<'_>) -> Option<Finding> {
 
 /// A finding for each adapter that found the pool full.
 fn pool_ran_out(host: &Host) -> Vec<Finding> {
-    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
-    for full in host.log.swiotlb_full.iter().filter(|full| !full.lacks_pool()) {
-        by_adapter.entry(full.address).or_default().push(full);
-    }
+    let full = host.log.swiotlb_full.iter().filter(|full| !full.lacks_pool());
+    let by_adapter = by_address(full, |full| full.address);
     by_adapter.into_iter().map(|(address, lines)| pool_ran_out_for(host, address, &lines)).collect()
 }
 
@@ -318,37 +316,20 @@ fn smaller_requests(adapter: Option<&Adapter>) -> Advice {
 
 /// A finding on mappings that needed a bounce buffer on a machine that has no pool of them.
 fn pool_missing(host: &Host) -> Vec<Finding> {
-    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
     // Where the kernel also tells of the mask, that finding says it.
     let is_told = |full: &PoolFull| host.log.mask_overflows.iter().any(|line| line.address == full.address);
     let lacking = host.log.swiotlb_full.iter().filter(|full| full.lacks_pool() && !is_told(full));
-    for full in lacking {
-        by_adapter.entry(full.address).or_default().push(full);
-    }
     let of_adapter = |(address, lines): (Option<Bdf>, Vec<&PoolFull>)| {
-        let first = lines.first()?;
-        let cause = no_pool(host, address);
         let bytes = lines.iter().filter_map(|full| full.bytes).max().unwrap_or(0);
-        Some(Finding {
-            id: Id::SwiotlbSmall,
-            severity: Severity::Critical,
-            address,
-            what: format!(
-                "mappings of up to {} bytes needed a bounce buffer and failed ({}): {}",
-                grouped(bytes),
-                counted(lines.len(), "line"),
-                cause.why
-            ),
-            evidence: std::iter::once(first.at.clone()).chain(cause.evidence).collect(),
-            fix: cause.fix,
-            risk: cause.risk.to_owned(),
-            verify: "no new such line in `dmesg`".into(),
-            gain: None,
-            predicted: Vec::new(),
-            forecast: None,
-        })
+        let what = format!(
+            "mappings of up to {} bytes needed a bounce buffer and failed ({})",
+            grouped(bytes),
+            counted(lines.len(), "line")
+        );
+        let finding = no_pool(host, address).finding(address, &what, &lines.first()?.at);
+        Some(Finding { verify: "no new such line in `dmesg`".into(), ..finding })
     };
-    by_adapter.into_iter().filter_map(of_adapter).collect()
+    by_address(lacking, |full| full.address).into_iter().filter_map(of_adapter).collect()
 }
 
 /// Why there is no pool, and what helps. x86 sets one up where memory that was there at boot, or may be added, lies beyond
@@ -482,10 +463,7 @@ fn let_bounce(host: &Host) -> Advice {
 
 /// Mappings refused because nothing could bring them within the mask, by adapter.
 fn overflows(host: &Host) -> Vec<Finding> {
-    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&MaskOverflow>> = BTreeMap::new();
-    for overflow in &host.log.mask_overflows {
-        by_adapter.entry(overflow.address).or_default().push(overflow);
-    }
+    let by_adapter = by_address(&host.log.mask_overflows, |overflow| overflow.address);
     by_adapter.values().filter_map(|lines| overflow(host, lines)).collect()
 }
 
@@ -499,25 +477,11 @@ fn overflow(host: &Host, lines: &[&MaskOverflow]) -> Option<Finding> {
         let bytes = first.bytes.map_or_else(String::new, |bytes| format!("{} bytes at ", grouped(bytes)));
         format!("; it wanted {bytes}{address:#x}")
     });
-    let cause = no_bounce_buffer(host, first);
-    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == first.address);
-    Some(Finding {
-        id: Id::SwiotlbSmall,
-        severity: Severity::Critical,
-        address: first.address,
-        what: format!(
-            "mappings beyond the device's mask{reach} failed ({}){wanted}: {}",
-            counted(lines.len(), "line"),
-            cause.why
-        ),
-        evidence: std::iter::once(first.at.clone()).chain(cause.evidence).collect(),
-        fix: translated_now(host, adapter).unwrap_or(cause.fix),
-        risk: cause.risk.to_owned(),
-        verify: "no new `overflow` line in `dmesg`".into(),
-        gain: None,
-        predicted: Vec::new(),
-        forecast: None,
-    })
+    let lines = counted(lines.len(), "line");
+    let what = format!("mappings beyond the device's mask{reach} failed ({lines}){wanted}");
+    let finding = no_bounce_buffer(host, first).finding(first.address, &what, &first.at);
+    let adapter = first.address.and_then(|address| host.adapter(address));
+    Some(Finding { fix: translated_now(host, adapter).unwrap_or(finding.fix), ..finding })
 }
 
 /// Why nothing bounced a mapping, and what helps.
@@ -526,6 +490,25 @@ struct NoBounce {
     evidence: Option<Citation>,
     fix: Advice,
     risk: &'static str,
+}
+
+impl NoBounce {
+    /// A finding on mappings that failed for this cause, and the first line that tells of them.
+    fn finding(self, address: Option<Bdf>, failed: &str, first: &Citation) -> Finding {
+        Finding {
+            id: Id::SwiotlbSmall,
+            severity: Severity::Critical,
+            address,
+            what: format!("{failed}: {}", self.why),
+            evidence: std::iter::once(first.clone()).chain(self.evidence).collect(),
+            fix: self.fix,
+            risk: self.risk.to_owned(),
+            verify: "no new `overflow` line in `dmesg`".into(),
+            gain: None,
+            predicted: Vec::new(),
+            forecast: None,
+        }
+    }
 }
 
 /// The option that keeps bounce buffers away, if the command line that was read has one.
@@ -555,7 +538,7 @@ fn switched_off(host: &Host) -> Option<NoBounce> {
 /// Why nothing bounced this mapping.
 fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
     const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
-    let adapter = host.adapters.iter().find(|adapter| Some(adapter.function.address) == overflow.address);
+    let adapter = overflow.address.and_then(|address| host.adapter(address));
     if overflow.is_bounced {
         return NoBounce {
             why: "that is the bounce buffer itself: on this bus memory begins beyond what the device can reach, so no \

@@ -1,11 +1,10 @@
 //! The GART of old AMD processors: mappings that found its bus addresses used up.
 
-use super::{Rule, add_kernel_argument, counted};
+use super::{Rule, add_kernel_argument, by_address, counted};
 use crate::Bdf;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
 use crate::facts::log::PoolFull;
-use std::collections::BTreeMap;
 use toll::grouped;
 
 /// The aperture of order 0 (`iommu=memaper=ORDER`, Documentation/arch/x86/x86_64/boot-options.rst).
@@ -33,10 +32,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Mappings that failed, by adapter.
 fn find(host: &Host) -> Vec<Finding> {
-    let mut by_adapter: BTreeMap<Option<Bdf>, Vec<&PoolFull>> = BTreeMap::new();
-    for full in &host.log.gart_full {
-        by_adapter.entry(full.address).or_default().push(full);
-    }
+    let by_adapter = by_address(&host.log.gart_full, |full| full.address);
     by_adapter.into_iter().map(|(address, lines)| finding(host, address, &lines)).collect()
 }
 

@@ -30,6 +30,7 @@ use crate::facts::{Adapter, Host};
 use crate::kernel::{Architecture, CpuVendor, Effect};
 use escape::shell::Command;
 use line_edit::{LineEdit, add_kernel_argument, remove_kernel_argument};
+use std::collections::BTreeMap;
 
 /// A rule: a function that returns findings, and the explanations of these findings.
 pub(super) struct Rule {
@@ -66,6 +67,18 @@ pub(super) fn find_all(case: &Case<'_>) -> Vec<Finding> {
 fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
+}
+
+/// Lines of the log by the adapter that they are about, if they name one.
+fn by_address<T>(
+    lines: impl IntoIterator<Item = T>,
+    address: impl Fn(&T) -> Option<Bdf>,
+) -> BTreeMap<Option<Bdf>, Vec<T>> {
+    let mut by_address: BTreeMap<_, Vec<T>> = BTreeMap::new();
+    for line in lines {
+        by_address.entry(address(&line)).or_default().push(line);
+    }
+    by_address
 }
 
 /// The vendor of an x86 machine's IOMMU.

@@ -5,8 +5,7 @@
 //! ignores sizes in pax records and the blocks after a sparse member's header, and so loses its position. Here
 //! every part has a limit.
 //!
-//! Data is taken out of the buffer of one `BufReader`: a reader that is copied from by itself clears a new buffer for each member,
-//! which was half of the instructions for a capture of a thousand small files.
+//! Data is taken out of the buffer of one `BufReader`: a reader that is copied from by itself clears a new buffer for each member.
 
 use super::ArchiveError;
 use super::sparse::{BLOCK_BYTES, MapError, SparseMap};

@@ -41,17 +41,17 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
         .and_then(names_of_hosts)
         .or_else(|| other_name(&named))
         .or_else(|| other_device_in_text(parts));
-    match found {
-        Some((what, cut_after)) => {
-            Err(SeveralHosts { file: name.to_owned(), what, cut_after: Some(cut_after) })
-        }
-        None => Ok(()),
-    }
+    none_other(name, found)
 }
 
 /// Checks that a log, which is one section of a report, is of one host.
 pub(super) fn check_log(name: &str, log: &Part) -> Result<(), SeveralHosts> {
-    match names_of_hosts(log) {
+    none_other(name, names_of_hosts(log))
+}
+
+/// An error if another host was found in a text: what shows it, and the last line before it.
+fn none_other(name: &str, found: Option<(String, u32)>) -> Result<(), SeveralHosts> {
+    match found {
         Some((what, cut_after)) => {
             Err(SeveralHosts { file: name.to_owned(), what, cut_after: Some(cut_after) })
         }
