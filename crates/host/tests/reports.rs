@@ -5,8 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod evidence;
+
+use evidence::{folder, host_of};
 use host::Host;
-use host::tree::{Evidence, OpenError};
+use host::tree::OpenError;
 use std::io::Write;
 use std::path::Path;
 
@@ -96,22 +99,9 @@ fn earlier_boot() -> String {
 /// The X server's log, whose times look like the kernel's.
 const X_LOG: &str = "[    31.405] \nX.Org X Server 1.21.1.4\n[    31.405] Build Operating System: Linux\n[    31.409] (II) LoadModule: \"glx\"\n";
 
-/// A folder of files.
-fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    folder
-}
-
 /// The host that a file or folder tells of.
 fn read(path: &Path) -> Result<Host, OpenError> {
-    let mut evidence = Evidence::new(std::rc::Rc::new(|_| {}));
-    evidence.add_path(path)?;
-    Ok(Host::read(&evidence.into_tree()?))
+    host_of(&[path], None)
 }
 
 /// The host that a folder of files tells of.
@@ -545,10 +535,7 @@ fn a_listing_of_another_host_beside_a_capture_is_refused() {
         ("sys/bus/pci/devices/0000:01:00.0/device", "0x1b80\n".to_owned()),
     ]);
     let texts = folder(&[("lspci.txt", NUMBERS.to_owned())]);
-    let mut evidence = Evidence::new(std::rc::Rc::new(|_| {}));
-    evidence.add_path(capture.path()).unwrap();
-    evidence.add_path(texts.path()).unwrap();
-    let error = evidence.into_tree().err().unwrap().to_string();
+    let error = host_of(&[capture.path(), texts.path()], None).unwrap_err().to_string();
     assert!(
         error.contains("0000:01:00.0 is 8086:1521 in line 1 and 10de:1b80 in the capture beside it"),
         "{error}"

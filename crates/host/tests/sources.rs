@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod evidence;
+
+use evidence::{folder, host_of};
 use host::diagnose::DmaPath;
 use host::facts::unseen::ReadState;
 use host::tree::{Memory, OpenError, Refusal, Watcher};
@@ -317,29 +320,6 @@ const LOG: &str = "[    0.000000] Linux version 6.1.0 (a@b) #1 SMP x86_64\n\
                    [    0.000000] Command line: intel_iommu=on\n\
                    [    0.500000] iommu: Default domain type: Translated\n";
 
-/// A folder with these files.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    folder
-}
-
-/// The host that all of these tell of.
-fn of_all(paths: &[&Path], command_line: Option<&str>) -> Result<Host, host::tree::OpenError> {
-    let mut evidence = host::tree::Evidence::new(std::rc::Rc::new(|_| {}));
-    for path in paths {
-        evidence.add_path(path)?;
-    }
-    if let Some(line) = command_line {
-        evidence.set_command_line(line);
-    }
-    Ok(Host::read(&evidence.into_tree()?))
-}
-
 const LISTING: &str =
     "01:00.0 Ethernet controller [0200]: Intel Corporation I350 [8086:1521]\n\tKernel driver in use: igb\n";
 
@@ -351,7 +331,7 @@ fn files_of_a_folder_are_known_by_their_content() {
         ("boot", LOG),
         ("photo.jpg", "\u{0}\u{1}"),
     ]);
-    let host = of_all(&[folder.path()], None).unwrap();
+    let host = host_of(&[folder.path()], None).unwrap();
     assert_eq!(host.adapters[0].function.driver.as_ref().unwrap().value, "igb");
     assert!(host.log.file.ends_with("/boot"), "{}", host.log.file);
     assert!(host.adapters[0].function.source.ends_with("/deep/er/output1"));
@@ -362,18 +342,18 @@ fn texts_beside_a_capture_count_more_than_its_own_files() {
     let capture = folder(&[("proc/version", "Linux version 6.1.0 (a@b)\n"), ("proc/cmdline", "iommu=off\n")]);
     let texts = folder(&[("listing", LISTING)]);
     let listing = texts.path().join("listing");
-    let host = of_all(&[capture.path(), &listing], Some("quiet iommu=pt")).unwrap();
+    let host = host_of(&[capture.path(), &listing], Some("quiet iommu=pt")).unwrap();
     assert_eq!(host.adapters.len(), 1);
     assert_eq!(host.command_line.unwrap().at.to_string(), "--cmdline:1: quiet iommu=pt");
     assert!(host.requests.passthrough.unwrap().value && host.requests.iommu_enabled.is_none());
     assert_eq!(host.platform.kernel.unwrap().value.release, "6.1.0");
-    let twice = of_all(&[capture.path(), capture.path()], None).unwrap_err().to_string();
+    let twice = host_of(&[capture.path(), capture.path()], None).unwrap_err().to_string();
     assert!(twice.contains("expected one capture, and texts beside it"), "{twice}");
 }
 
 #[test]
 fn a_command_line_alone_is_judged() {
-    let host = of_all(&[], Some("iommu=pt intel_iommu=on,sm_off")).unwrap();
+    let host = host_of(&[], Some("iommu=pt intel_iommu=on,sm_off")).unwrap();
     assert!(host.requests.passthrough.unwrap().value);
 }
 
@@ -383,7 +363,7 @@ fn what_tells_of_no_host_or_of_several_is_refused() {
         ("prose", "dear all\n"),
         ("two", "Nov 21 01:22:03 alpha kernel: a\nNov 21 01:22:03 beta kernel: b\n"),
     ]);
-    let refused = |name: &str| of_all(&[&texts.path().join(name)], None).unwrap_err();
+    let refused = |name: &str| host_of(&[&texts.path().join(name)], None).unwrap_err();
     let whole = |name: &str| anyhow_chain(&refused(name));
     assert!(
         whole("prose").contains("no line of it was understood as a message of the kernel"),
