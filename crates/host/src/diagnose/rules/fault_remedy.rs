@@ -160,7 +160,7 @@ fn in_crash_kernel(host: &Host) -> Option<Remedy> {
 fn of_user_space(host: &Host, fault: &Fault) -> Option<Remedy> {
     let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
     let fix = "a guest or a program in user space has this device, and maps for it: look there for DMA to memory that it did not map, \
-               or gave back while the device still ran. At its start the device may still run from before: a reset of it ends that";
+               or unmapped while the device still ran. At its start the device may still run from before: a reset of it ends that";
     driver.value.contains("vfio").then(|| Remedy::new(fix, NO_RISK).shown_by(&driver.at))
 }
 

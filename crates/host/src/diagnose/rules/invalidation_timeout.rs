@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
         meaning: "A device did not answer when the IOMMU asked it to drop translations that it keeps itself (ATS), or the \
                   IOMMU did not carry out commands. The IOMMU works its commands off one after the other: all unmaps wait \
                   behind such a one, processors with them, and other devices' DMA may be refused or reach memory that was \
-                  given back.",
+                  unmapped.",
         severity: "critical",
         evidence: "the lines of the IOMMU's driver: IOTLB_INV_TIMEOUT and Completion-Wait of AMD-Vi, Invalidation Time-out Error of \
                    VT-d, CMDQ errors and CMD_SYNC timeouts of SMMUs",
