@@ -101,13 +101,17 @@ impl AdapterTables {
     /// Reads the tables for all adapters of a host.
     pub(super) fn read(tree: &Tree, listing: Vec<Record>, functions: &[Function]) -> Self {
         let wanted: Vec<Ids> = functions.iter().map(|function| function.ids).collect();
-        let table =
-            ["usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids"].iter().find_map(|path| tree.text(path));
+        let table = ["usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids"].iter().find_map(|path| {
+            let head = tree.bytes_at(path, 0, names::HEAD_BYTES)?;
+            Some((path, String::from_utf8_lossy(&head).into_owned()))
+        });
+        let head = table.as_ref().map(|(_, head)| head.as_str());
+        let read_table = || table.as_ref().and_then(|(path, _)| Some(tree.text(path)?.body().to_owned()));
         Self {
             interfaces: interfaces(tree),
             vectors: interrupts::read(tree),
             slots: slots(tree),
-            names: names::Names::lookup(&wanted, table.as_ref().map(|text| text.body())),
+            names: names::Names::lookup(&wanted, head, read_table),
             listed: listing.into_iter().map(|record| (record.bdf, record)).collect(),
         }
     }

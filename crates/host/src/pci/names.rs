@@ -18,8 +18,8 @@ static CLASSES: LazyLock<&str> = LazyLock::new(|| {
     BUILT_IN.get(start..).unwrap_or_default()
 });
 
-/// The date stands within this many lines of a table's start.
-const DATE_LINES_MAX: usize = 40;
+/// The date stands within so much of a table's start.
+pub(crate) const HEAD_BYTES: usize = 4096;
 
 /// What one function shows of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +45,36 @@ enum Key {
     Interface(u8, u8, u8),
 }
 
+impl Key {
+    /// What it belongs to: a device to its vendor.
+    fn parent(self) -> Option<Self> {
+        match self {
+            Self::Vendor(_) | Self::Class(_) => None,
+            Self::Device(vendor, _) => Some(Self::Vendor(vendor)),
+            Self::Subsystem(vendor, device, ..) => Some(Self::Device(vendor, device)),
+            Self::SubClass(base, _) => Some(Self::Class(base)),
+            Self::Interface(base, sub, _) => Some(Self::SubClass(base, sub)),
+        }
+    }
+
+    /// How its line begins, after the end of the line before it.
+    fn line_start(self) -> String {
+        match self {
+            Self::Vendor(vendor) => format!("\n{vendor:04x}  "),
+            Self::Class(base) => format!("\nC {base:02x}  "),
+            Self::Device(_, device) => format!("\n\t{device:04x}  "),
+            Self::SubClass(_, sub) => format!("\n\t{sub:02x}  "),
+            Self::Subsystem(_, _, vendor, device) => format!("\n\t\t{vendor:04x} {device:04x}  "),
+            Self::Interface(_, _, interface) => format!("\n\t\t{interface:02x}  "),
+        }
+    }
+
+    /// How the lines begin that belong to it.
+    fn indent(self) -> &'static str {
+        if self.parent().is_some() { "\t\t" } else { "\t" }
+    }
+}
+
 /// The names of the functions that were asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
@@ -52,20 +82,25 @@ pub struct Names {
 }
 
 impl Names {
-    /// Looks up everything that `wanted` shows, in our table and in the text of the host's `pci.ids`.
-    pub fn lookup(wanted: &[Ids], host_table: Option<&str>) -> Self {
+    /// Looks up everything that `wanted` shows, in our table and in the host's `pci.ids`. `host_head` is the start of that, with its
+    /// date; the whole is read only if it is newer, or if ours lacks a name.
+    pub fn lookup(
+        wanted: &[Ids],
+        host_head: Option<&str>,
+        read_host_table: impl FnOnce() -> Option<String>,
+    ) -> Self {
         let mut found: BTreeMap<Key, Option<String>> =
             wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
-        let host_is_newer = host_table.and_then(date) > date(BUILT_IN);
-        let tables = match host_table {
-            Some(host) if host_is_newer => [host, BUILT_IN],
-            Some(host) => [BUILT_IN, host],
-            None => [BUILT_IN, ""],
-        };
-        for table in tables {
-            if found.values().any(Option::is_none) {
-                pick(table, &mut found);
-            }
+        let host_is_newer = host_head.and_then(date) > date(BUILT_IN);
+        if !host_is_newer {
+            pick(BUILT_IN, &mut found);
+        }
+        let lacks_name = found.values().any(Option::is_none);
+        if let Some(table) = host_head.filter(|_| lacks_name).and_then(|_| read_host_table()) {
+            pick(&table, &mut found);
+        }
+        if host_is_newer {
+            pick(BUILT_IN, &mut found);
         }
         Self { found: found.into_iter().filter_map(|(key, name)| Some((key, name?))).collect() }
     }
@@ -129,7 +164,8 @@ pub fn class_named(name: &str) -> Option<ClassCode> {
 
 /// The date of a table, as `2024-01-08`, from its `Version: 2024.01.08` or `Date: 2024-01-08 03:15:02`.
 fn date(table: &str) -> Option<String> {
-    table.lines().take(DATE_LINES_MAX).find_map(|line| {
+    let head = table.get(..table.floor_char_boundary(HEAD_BYTES))?;
+    head.lines().find_map(|line| {
         let (field, value) = line.strip_prefix('#')?.split_once(':')?;
         let day = value.split_whitespace().next()?.replace('.', "-");
         let plain = day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -137,36 +173,50 @@ fn date(table: &str) -> Option<String> {
     })
 }
 
-/// What the indented lines of a table belong to.
-#[derive(Debug, Clone, Copy)]
-enum Parent {
-    Vendor(u16, u16),
-    Class(u8, u8),
-    /// A section of the table that nobody asks for, or a vendor without functions here.
-    Unwanted,
-}
-
 /// Fills in what a `pci.ids` knows of the keys that have no name yet.
 ///
-/// A table has 40,000 lines, and a host shows some ten vendors and classes: their headings are searched
-/// for, and no other line is looked at.
+/// A table has 40,000 lines, and a host shows some ten vendors and classes: their lines are searched for, and those of a device
+/// among its vendor's.
 fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
-    // Tables are sorted, and so are the keys: each search goes on where the one before ended.
-    let headings: Vec<String> = found.keys().filter_map(heading).collect();
-    let mut from = 0;
-    for heading in headings {
-        let Some(start) = find_from(table, &heading, from) else { continue };
-        from = start;
-        pick_section(table.get(start..).unwrap_or_default(), found);
+    // A table is sorted, and so are the keys: each search goes on where the one before ended, and parents come first.
+    let mut rest = table;
+    let mut sections: BTreeMap<Key, &str> = BTreeMap::new();
+    for (key, name) in found {
+        let line_start = key.line_start();
+        let entry = match key.parent() {
+            Some(parent) => sections.get(&parent).and_then(|section| after(section, &line_start)),
+            None => after(rest, &line_start).or_else(|| first_of(table, &line_start)),
+        };
+        let Some(entry) = entry else { continue };
+        if key.parent().is_none() {
+            rest = entry;
+        }
+        let own_line = lines(entry).next().unwrap_or_default();
+        if !matches!(key, Key::Subsystem(..) | Key::Interface(..)) {
+            sections.insert(*key, section(&entry[own_line.len()..], key.indent()));
+        }
+        name.get_or_insert_with(|| own_line.trim().to_owned());
     }
 }
 
-/// Where a section begins, searched for from here on and then from the table's start.
-fn find_from(table: &str, heading: &str, from: usize) -> Option<usize> {
-    let find = |text: &str| memchr::memmem::find(text.as_bytes(), heading.as_bytes());
-    let later = find(table.get(from..)?).map(|end_of_line| from + end_of_line + 1);
-    let first = || table.starts_with(heading.trim_start()).then_some(0);
-    later.or_else(first).or_else(|| find(table).map(|end_of_line| end_of_line + 1))
+/// The text after the first place where a line begins so; `line_start` begins with the end of the line before.
+fn after<'t>(text: &'t str, line_start: &str) -> Option<&'t str> {
+    let at = memchr::memmem::find(text.as_bytes(), line_start.as_bytes())?;
+    text.get(at + line_start.len()..)
+}
+
+/// The same from the start of a table, whose first line has no line before it.
+fn first_of<'t>(table: &'t str, line_start: &str) -> Option<&'t str> {
+    table.strip_prefix(line_start.trim_start_matches('\n')).or_else(|| after(table, line_start))
+}
+
+/// The lines with this indent that follow the end of a line, and comments and empty lines among them.
+fn section<'t>(text: &'t str, indent: &str) -> &'t str {
+    let belongs =
+        |rest: &str| rest.is_empty() || rest.starts_with(['\n', '\r', '#']) || rest.starts_with(indent);
+    let mut ends = memchr::memchr_iter(b'\n', text.as_bytes());
+    let end = ends.find(|end| !belongs(text.get(end + 1..).unwrap_or_default()));
+    text.get(..end.unwrap_or(text.len())).unwrap_or_default()
 }
 
 /// Lines, found faster than `str::lines` does.
@@ -180,107 +230,6 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How the section begins that is about a vendor or a class, after the end of the line before it.
-fn heading(key: &Key) -> Option<String> {
-    match key {
-        Key::Vendor(vendor) => Some(format!("\n{vendor:04x}  ")),
-        Key::Class(base) => Some(format!("\nC {base:02x}  ")),
-        Key::Device(..) | Key::Subsystem(..) | Key::SubClass(..) | Key::Interface(..) => None,
-    }
-}
-
-/// Fills in the names that are wanted from a section: a vendor or a class with its entries.
-fn pick_section(section: &str, found: &mut BTreeMap<Key, Option<String>>) {
-    let mut parent = Parent::Unwanted;
-    let mut is_device_wanted = false;
-    for (number, line) in lines(section).enumerate() {
-        let (first, second) = (line.as_bytes().first(), line.as_bytes().get(1));
-        match (first, second) {
-            // Cards of a device that is not here: most lines of a large vendor.
-            (Some(b'\t'), Some(b'\t')) if !is_device_wanted => continue,
-            (None | Some(b'\t' | b'#'), _) => {}
-            _ if number > 0 => return,
-            _ => {}
-        }
-        let Some((key, name)) = read_line(line, &mut parent, found) else { continue };
-        if second != Some(&b'\t') {
-            is_device_wanted = found.contains_key(&key);
-        }
-        if let Some(slot @ None) = found.get_mut(&key) {
-            *slot = Some(name.trim().to_owned());
-        }
-    }
-}
-
-/// The key and the name on a line, if they may be wanted. `parent` is the entry that the line belongs to.
-fn read_line<'a>(
-    line: &'a str,
-    parent: &mut Parent,
-    wanted: &BTreeMap<Key, Option<String>>,
-) -> Option<(Key, &'a str)> {
-    if let Some(rest) = line.strip_prefix("\t\t") {
-        return parse_card_or_interface(rest, *parent);
-    }
-    if let Some(rest) = line.strip_prefix('\t') {
-        return parse_device_or_sub_class(rest, parent);
-    }
-    if line.is_empty() || line.starts_with('#') {
-        return None;
-    }
-    *parent = Parent::Unwanted;
-    if let Some(rest) = line.strip_prefix("C ") {
-        let (base, name) = rest.split_once("  ")?;
-        let base = hex8(base)?;
-        *parent = Parent::Class(base, 0);
-        return Some((Key::Class(base), name));
-    }
-    let (vendor, name) = line.split_once("  ")?;
-    let key = Key::Vendor(hex16(vendor)?);
-    if let (Key::Vendor(vendor), true) = (key, wanted.contains_key(&key)) {
-        *parent = Parent::Vendor(vendor, 0);
-    }
-    Some((key, name))
-}
-
-/// The key and the name of a device or sub-class, from a line with one tabulator.
-fn parse_device_or_sub_class<'a>(rest: &'a str, parent: &mut Parent) -> Option<(Key, &'a str)> {
-    match parent {
-        Parent::Unwanted => None,
-        Parent::Vendor(vendor, device) => {
-            let (id, name) = rest.split_once("  ")?;
-            *device = hex16(id)?;
-            Some((Key::Device(*vendor, *device), name))
-        }
-        Parent::Class(base, sub) => {
-            let (id, name) = rest.split_once("  ")?;
-            *sub = hex8(id)?;
-            Some((Key::SubClass(*base, *sub), name))
-        }
-    }
-}
-
-/// The key and the name of a card or programming interface, from a line with two tabulators.
-fn parse_card_or_interface(rest: &str, parent: Parent) -> Option<(Key, &str)> {
-    match parent {
-        Parent::Unwanted => None,
-        Parent::Vendor(vendor, device) => {
-            let (card, name) = rest.split_once("  ")?;
-            let (card_vendor, card_device) = card.split_once(' ')?;
-            Some((Key::Subsystem(vendor, device, hex16(card_vendor)?, hex16(card_device)?), name))
-        }
-        Parent::Class(base, sub) => {
-            let (interface, name) = rest.split_once("  ")?;
-            Some((Key::Interface(base, sub, hex8(interface)?), name))
-        }
-    }
-}
-
-/// Parses four hexadecimal digits.
-fn hex16(digits: &str) -> Option<u16> {
-    let plain = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    plain.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
-}
-
 /// Parses two hexadecimal digits.
 fn hex8(digits: &str) -> Option<u8> {
     let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -291,6 +240,7 @@ fn hex8(digits: &str) -> Option<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const CONNECTX: Ids = Ids {
         vendor: 0x15b3,
@@ -310,7 +260,7 @@ mod tests {
     }
 
     fn check(table: Option<&str>, device: &str, nobody: Option<&str>) {
-        let names = Names::lookup(&[CONNECTX, NOBODY], table);
+        let names = Names::lookup(&[CONNECTX, NOBODY], table, || table.map(str::to_owned));
         assert_eq!(names.device(0x15b3, 0x1017), Some(device));
         assert_eq!(names.device(0x0bad, 0xcafe), nobody);
     }
@@ -327,7 +277,8 @@ mod tests {
 
     #[test]
     fn all_levels() {
-        let names = Names::lookup(&[CONNECTX, NOBODY], Some(&table("2031.01.02")));
+        let newer = table("2031.01.02");
+        let names = Names::lookup(&[CONNECTX, NOBODY], Some(&newer), || Some(newer.clone()));
         let card = SubsystemId { vendor: 0x15b3, device: 0x0007 };
         let class = ClassCode { base: 2, sub: 0, interface: Some(0) };
         assert_eq!(names.vendor(0x15b3), Some("New name"));
@@ -335,11 +286,11 @@ mod tests {
         assert_eq!(names.subsystem(0x15b3, 0x1017, card), Some("Newer card"));
         assert_eq!(names.class(class), Some("Newer Ethernet"));
         let nvme = Ids { class: ClassCode::parse("0x010802"), ..NOBODY };
-        let ours = Names::lookup(&[nvme], None);
+        let ours = Names::lookup(&[nvme], None, || None);
         assert_eq!(ours.class(nvme.class.unwrap()), Some("Non-Volatile memory controller"));
         assert_eq!(ours.interface(nvme.class.unwrap()), Some("NVM Express"));
         let odd = Ids { class: ClassCode::parse("0x02ee00"), ..NOBODY };
-        let base = Names::lookup(&[odd], None);
+        let base = Names::lookup(&[odd], None, || None);
         assert_eq!(base.class(odd.class.unwrap()), Some("Network controller"));
     }
 
@@ -348,7 +299,7 @@ mod tests {
         assert!(date(BUILT_IN).is_some_and(|date| date.as_str() > "2026"));
         let of = |vendor, device| Ids { vendor, device, subsystem: None, class: None };
         let wanted = [of(0x10de, 0x2330), of(0x10de, 0x2901), of(0x1002, 0x74a1)];
-        let names = Names::lookup(&wanted, None);
+        let names = Names::lookup(&wanted, None, || None);
         let name = |ids: &Ids| names.device(ids.vendor, ids.device).unwrap_or_default();
         let [h100, b200, mi300x] = [0, 1, 2].map(|at| name(&wanted[at]));
         assert!(
@@ -377,10 +328,50 @@ mod tests {
         }
     }
 
+    /// The name of a key by reading line after line.
+    fn by_all_lines(table: &str, key: Key) -> Option<String> {
+        let depth = |key: Key| key.line_start().matches('\t').count();
+        let path: Vec<Key> = std::iter::successors(Some(key), |key| key.parent()).collect();
+        let mut level = 0;
+        for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let tabs = line.len() - line.trim_start_matches('\t').len();
+            if tabs < level {
+                return None;
+            }
+            let wanted = path[path.len() - 1 - level];
+            let start = wanted.line_start();
+            if tabs == depth(wanted)
+                && let Some(name) = line.strip_prefix(start.trim_start_matches('\n'))
+            {
+                level += 1;
+                if level == path.len() {
+                    return Some(name.trim().to_owned());
+                }
+            }
+        }
+        None
+    }
+
     proptest! {
         #[test]
+        fn entries_are_found_as_by_reading_all_lines(
+            lines in proptest::collection::vec("#x|\t?|(15b3|0bad|1017|cafe|C 02|\t1017|\tcafe|\t00|\t\t15b3 0007|\t\t0bad 0007|\t\t00)  [a-z]{1,3}", 0..14)
+        ) {
+            // Vendors and classes stand once in a table, in any order here.
+            let mut seen = BTreeSet::new();
+            let is_first = |line: &&String| line.starts_with('\t') || seen.insert(line.get(..4).map(str::to_owned));
+            let lines: Vec<&str> = lines.iter().filter(is_first).map(String::as_str).collect();
+            let table = lines.join("\n");
+            let mut found: BTreeMap<Key, Option<String>> = [CONNECTX, NOBODY].iter().flat_map(keys).map(|key| (key, None)).collect();
+            pick(&table, &mut found);
+            for (key, name) in found {
+                prop_assert_eq!(name, by_all_lines(&table, key), "{:?} in {:?}", key, table);
+            }
+        }
+
+        #[test]
         fn any_table(table in "(\t{0,2}[0-9a-fC é]{0,6} {1,2}[a-z ]{0,8}\n){0,30}") {
-            let _ = Names::lookup(&[CONNECTX, NOBODY], Some(&table));
+            let _ = Names::lookup(&[CONNECTX, NOBODY], Some(&table), || Some(table.clone()));
         }
     }
 }
