@@ -1,25 +1,24 @@
 //! Redacts kernel logs line by line: copies of the command line, messages of programs, and host names.
 
 use super::diagnosed_option::is_diagnosed;
+use super::pattern::Pattern;
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
 use super::syslog_prefix::{SyslogPrefix, after_digits};
-use super::{Redactor, arguments, boot, public, rules};
-use aho_corasick::AhoCorasick;
+use super::{Redactor, announced, arguments, boot, public, rules, sign};
 use memchr::memmem;
-use regex::Regex;
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Text before a whole command line, in two messages of the kernel and in those of dracut and kexec.
-const COMMAND_LINE_MARKS: [&str; 3] = ["ommand line: ", "ommand line parameters: ", "arguments: "];
-/// Text before the arguments that the kernel does not know, which it prints without their quotes (init/main.c).
+/// Text before a whole command line, in two messages of the kernel and in those of dracut and kexec; and before the arguments that the
+/// kernel does not know, which it prints without their quotes (init/main.c).
+pub(super) const COMMAND_LINE_MARKS: [&str; 4] =
+    ["ommand line: ", "ommand line parameters: ", "arguments: ", UNKNOWN_MARK];
 const UNKNOWN_MARK: &str = "kernel command line parameters \"";
 
 /// What the first and last lines of keys have.
 static DASHES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("-----"));
-/// All of these marks: few lines have one.
-static MARKS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::new(COMMAND_LINE_MARKS.iter().chain(&[UNKNOWN_MARK])).ok());
 
 /// Levels of a message; its priority is its facility, times these, and its level. The kernel's facility is 0.
 const LEVELS: u32 = 8;
@@ -35,7 +34,7 @@ const KEY_LINES_MAX: usize = 256;
 const BASE64_CHARS_MIN: usize = 16;
 
 /// The tag of a message that a program wrote into the log, such as `systemd[1]: `, behind the prefix of dmesg, /dev/kmsg or syslog.
-static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static PROGRAM_TAG: Pattern = Pattern::new(|| {
     let level = r"(?:<[0-9]+>)?(?:[a-z0-9]+ *:[a-z]+ *: )?(?:[0-9]+,[0-9]+,[0-9]+,[^;]*;)?";
     let date = r"[0-9]{4}-[0-9]{2}-[0-9]{2}";
     let day = r"[A-Z][a-z]{2}";
@@ -44,31 +43,11 @@ static PROGRAM_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
         format!(r"(?:(?:{day} [ 0-9][0-9] {clock}|{date}T[^ ]+|{day} {date} {clock} [^ ]+) [^ ]+ )?");
     let kernel = r"(?:[^ ]*[^ :] )?(?:kernel: )?";
     let time = r"(?:\[[^\]]{1,40}\] ?(?:\[ *[TC][0-9]+\] ?)?)?";
-    Regex::new(&format!(r"^{level}{syslog}{time}{kernel}{time}([^\s\[\]:]+)\[([0-9]+)\]: ?")).ok()
-});
-
-/// Facility and level before a message, and the time: `<30>` (dmesg -r), `30,12,1000,-;` (/dev/kmsg), `daemon:info  : ` (dmesg -x).
-static FACILITY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let names = "kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]";
-    let level = format!(r"(?:<([0-9]{{1,3}})>|([0-9]{{1,3}}),[0-9]+,[0-9]+,[^;]*;|({names}) *:[a-z]+ *: )");
-    Regex::new(&format!(r"^{level}(?:\[[^\]]{{1,40}}\] ?(?:\[ *[TC][0-9]+\] ?)?)?")).ok()
-});
-
-/// A name and the separator before its value: `name=`, `"name": "`, `name := `, `name => `, `<name>`.
-static NAME_AND_SEPARATOR: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#).ok());
-
-/// Words before a secret without a separator: `password x`, `password is x`, `--token x`, `Bearer x`, `-u name:x`, `-p x`.
-static SECRET_WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let names = "[A-Za-z0-9_.-]*(?:passw|passphrase|secret|token|credential|api[ _-]?key)[A-Za-z0-9_.-]*";
-    Regex::new(&format!(
-        r#"(?i)(?:\b{names}\s+(?:is\s+)?|(?:^|\s)--?{names}\s+|\bbearer\s+|\s-u\s*[^\s:]+:|\s-u\s*[^\s%]+%|\s-p\s*|\bsshpass\s+-[a-z]\s*)["'`]?\S"#
-    ))
-    .ok()
+    format!(r"^{level}{syslog}{time}{kernel}{time}([^\s\[\]:]+)\[([0-9]+)\]: ?")
 });
 
 /// Where the host's name is in a line of a journal or syslog file.
-fn host_range(line: &str) -> Option<std::ops::Range<usize>> {
+fn host_range(line: &str) -> Option<Range<usize>> {
     SyslogPrefix::of(line, None).map(|prefix| prefix.host)
 }
 
@@ -84,27 +63,37 @@ impl Redactor {
     /// The log with secrets redacted, and identifiers too if the redactor has a key. The number of lines stays.
     pub(super) fn redact_log(&mut self, text: &str) -> String {
         let mut before = LinesBefore::default();
-        text.split_inclusive('\n').map(|line| self.redact_log_line(line, &mut before)).collect()
+        let mut redacted = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            redacted.push_str(&self.redact_log_line(line, &mut before));
+        }
+        redacted
     }
 
     /// Redacts one line of a log.
-    fn redact_log_line(&mut self, line: &str, before: &mut LinesBefore) -> String {
+    fn redact_log_line<'l>(&mut self, line: &'l str, before: &mut LinesBefore) -> Cow<'l, str> {
         if line.trim_end().is_empty() {
-            return line.to_owned();
+            return line.into();
         }
         if line.len() > LINE_BYTES_MAX {
-            return self.redact_from(line, 0);
+            return self.redact_from(line, 0).into();
         }
         before.add(line);
         if let Some(start) = before.block.item_start(line) {
-            return self.redact_init_line(line, start, before.block);
+            return self.redact_init_line(line, start, before.block).into();
         }
         let start =
             before.program_message.or_else(|| (before.key_lines > 0).then(|| key_body(line)).flatten());
         match start {
-            Some(start) => self.redact_message_from(line, start),
-            None => self.redact_line(line),
+            Some(start) => self.redact_message_from(line, start).into(),
+            None if self.key.is_none() && !self.may_hold_secret(line) => line.into(),
+            None => self.redact_line(line).into(),
         }
+    }
+
+    /// Whether a line may contain a secret, by its words or because it was seen before.
+    fn may_hold_secret(&self, line: &str) -> bool {
+        sign::may_be_in(line) || self.secrets.is_any_within(line)
     }
 
     /// Redacts an argument or environment variable of init, which the kernel prints one per line (init/main.c,
@@ -147,7 +136,7 @@ impl Redactor {
 
     /// Splits a line into message, text before the kernel arguments, and the arguments, which are redacted.
     fn message_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, &'l str, String) {
-        if MARKS.as_ref().is_some_and(|marks| !marks.is_match(line)) {
+        if !sign::may_be_in(line) {
             return (line, "", String::new());
         }
         let at = |mark: &str| line.find(mark).map(|at| (at, at + mark.len()));
@@ -241,10 +230,10 @@ impl Redactor {
 
     /// Redacts the text of a message.
     fn redact_message(&mut self, words: &str) -> String {
-        let words = self.redact_named_secret(words);
-        let words = self.redact_invalid_value(words);
-        let words = self.redact_urls(&words);
-        let words = self.redact_tokens(words);
+        let words = match sign::may_be_in(words) {
+            true => self.redact_announced_secrets(words),
+            false => words.to_owned(),
+        };
         let Some(key) = self.key.clone() else { return self.replace_known_values(&words) };
         let words = match host_range(&words) {
             Some(range) => self.replace_host(&words, range),
@@ -254,6 +243,14 @@ impl Redactor {
         let words = rules::replace_addresses(&key, &words, &mut self.counts).text;
         let words = rules::replace_by_context(&key, &words, &mut self.counts).text;
         self.replace_known_values(&words)
+    }
+
+    /// Redacts the secrets that the words of a message announce, or that look like one.
+    fn redact_announced_secrets(&mut self, words: &str) -> String {
+        let words = self.redact_named_secret(words);
+        let words = self.redact_invalid_value(words);
+        let words = self.redact_urls(&words);
+        self.redact_tokens(words)
     }
 
     /// Redacts a message behind the first name of a secret. The whole rest is redacted, because blanks, quotes and escapes may
@@ -465,9 +462,8 @@ fn tag(line: &str) -> Option<Sender<'_>> {
 }
 
 fn tag_by_pattern(line: &str) -> Option<Sender<'_>> {
-    let captures = PROGRAM_TAG.as_ref()?.captures(line)?;
-    let [all, name, number] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
-    Some(Sender { name: name.as_str(), digits: number.len(), message: all.end() })
+    let [all, name, number] = PROGRAM_TAG.groups(line, 0)?;
+    Some(Sender { name: line.get(name?)?, digits: number?.len(), message: all?.end })
 }
 
 /// What follows the time in brackets that a line begins with, and the caller after it: `[    1.0] `, `[    1.0][    T1] `.
@@ -502,44 +498,78 @@ fn is_program_name(name: &str) -> bool {
 /// The byte at which a message begins whose facility is not the kernel's. Programs can't use the kernel's (kernel/printk/printk.c,
 /// `devkmsg_write`).
 fn foreign_message(line: &str) -> Option<usize> {
-    // No level stands before a time in brackets.
+    let (is_kernel, words) = facility(line)?;
+    let message = after_time(words).unwrap_or(words);
+    let is_foreign = !is_kernel && !message.trim_start().starts_with("dracut");
+    is_foreign.then(|| line.len() - message.len())
+}
+
+/// Whether the facility before a message is the kernel's, and what follows facility and level: `<30>` (dmesg -r), `30,12,1000,-;`
+/// (/dev/kmsg), `daemon:info  : ` (dmesg -x).
+fn facility(line: &str) -> Option<(bool, &str)> {
+    const NAMES: [&str; 12] = [
+        "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",
+    ];
+    // No level stands before a time in brackets, which most lines begin with.
     if line.starts_with('[') {
         return None;
     }
-    let captures = FACILITY.as_ref()?.captures(line)?;
-    let number = captures.get(1).or(captures.get(2)).and_then(|digits| digits.as_str().parse::<u32>().ok());
-    let is_kernel = match number {
-        Some(number) => number < LEVELS,
-        None => captures.get(3)?.as_str() == "kern",
-    };
-    let message = captures.get(0)?.end();
-    (!is_kernel && !line[message..].trim_start().starts_with("dracut")).then_some(message)
+    let number = |digits: &str| digits.parse::<u32>().is_ok_and(|number| number < LEVELS);
+    let is_number = |digits: &str| (1..=3).contains(&digits.len()) && after_digits(digits) == Some("");
+    if let Some((digits, rest)) = line.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        return is_number(digits).then(|| (number(digits), rest));
+    }
+    if let Some((digits, rest)) = line.split_once(',').filter(|(digits, _)| is_number(digits)) {
+        let rest = after_digits(rest).and_then(|rest| after_digits(rest.strip_prefix(',')?))?;
+        let (_, message) = rest.strip_prefix(',')?.split_once(';')?;
+        return Some((number(digits), message));
+    }
+    let (name, rest) = line.split_at(line.find([' ', ':'])?);
+    let level = rest.trim_start_matches(' ').strip_prefix(':')?;
+    let behind = level.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let message = behind.trim_start_matches(' ').strip_prefix(": ").filter(|_| behind.len() < level.len())?;
+    let is_local =
+        name.strip_prefix("local").is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'7']));
+    (is_local || NAMES.contains(&name)).then_some((name == "kern", message))
 }
 
 /// The byte at which the first secret of a message begins, by the name or words before it.
 fn secret_start(words: &str) -> Option<usize> {
-    if secrets::may_name_secret(words) { find_secret_start(words) } else { None }
+    let values = std::iter::successors(next_value(words, 0), |(_, start)| next_value(words, *start));
+    let named = values.into_iter().find(|(name, start)| is_secret_value(words, name, *start));
+    named.map(|(_, value)| value).into_iter().chain(announced::value_start(words)).min()
 }
 
-/// The same by the patterns, which are slow.
-fn find_secret_start(words: &str) -> Option<usize> {
-    let named = NAME_AND_SEPARATOR.as_ref()?.captures_iter(words).find_map(|captures| {
-        let (name, whole) = (captures.get(1)?, captures.get(0)?);
-        let is_assignment = whole.as_str()[name.len()..].contains('=');
-        let is_secret = match is_assignment {
-            true => secrets::is_secret(name.as_str()),
-            // Before a colon, words such as `pin` and `session` are usually no secrets.
-            false => secrets::is_secret_anywhere(name.as_str()),
-        };
-        let value = words.get(whole.end()..)?;
-        let is_secret = is_secret && !value.is_empty() && !secrets::is_stream_id(name.as_str(), value);
-        is_secret.then(|| whole.end())
-    });
-    let announced = SECRET_WORDS.as_ref()?.find(words).map(|found| {
-        let value_bytes = found.as_str().chars().next_back().map_or(0, char::len_utf8);
-        found.end() - value_bytes
-    });
-    named.into_iter().chain(announced).min()
+/// The next name with a separator behind it, `name=`, `"name": "`, `name := `, `name => `, `<name>`, at or after a byte; and where its
+/// value begins.
+fn next_value(words: &str, from: usize) -> Option<(Range<usize>, usize)> {
+    let mut start = from;
+    loop {
+        start += words.get(start..)?.find(|c: char| c.is_ascii_alphanumeric())?;
+        let rest = words.get(start..)?;
+        let behind = rest.trim_start_matches(sign::is_name_char);
+        let name = start..words.len() - behind.len();
+        if let Some(value) = sign::after_separator(behind) {
+            return Some((name, words.len() - value.len()));
+        }
+        start = name.end;
+    }
+}
+
+/// Whether the value that begins at a byte is a secret by the name before it.
+fn is_secret_value(words: &str, name: &Range<usize>, value_start: usize) -> bool {
+    let (separator, value) = (words.get(name.end..value_start), words.get(value_start..));
+    let (name, separator, value) = (
+        words.get(name.clone()).unwrap_or_default(),
+        separator.unwrap_or_default(),
+        value.unwrap_or_default(),
+    );
+    // Before a colon, words such as `pin` and `session` are usually no secrets.
+    let is_secret = match separator.contains('=') {
+        true => secrets::is_secret(name),
+        false => secrets::is_secret_anywhere(name),
+    };
+    is_secret && !value.is_empty() && !secrets::is_stream_id(name, value)
 }
 
 /// The byte at which the base64 text of a key begins: behind the dashes of the key's first line, else the last word.
@@ -558,14 +588,19 @@ fn key_body(line: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
     use super::*;
+    use regex::Regex;
 
     proptest::proptest! {
         #[test]
         fn no_line_with_a_secret_is_passed_over(
-            line in "([a-z]{0,3}(password|Token|api key|pin|user|dm|bearer|-u|-p|ſecret|K|key|%61|auth|=|:| is | |x|y){1,1}){0,9}"
+            line in "([a-z]{0,3}(password|Token|api key|pin|user|dm|bearer|-u|-p|sshpass -|ſecret|K|key|%61|auth|=|:| is | |\t|\"|\\]|x|y|://|@|\\?|`|' invalid for parameter `|\\$6\\$|npm_|[a-zA-Z0-9_+]{21}|ommand line: ){1,1}){0,9}"
         ) {
-            proptest::prop_assert_eq!(secret_start(&line), find_secret_start(&line));
+            let redacted = Redactor::of_secrets().redact_announced_secrets(&line);
+            let (_, mark, _) = Redactor::of_secrets().message_and_arguments(&line);
+            proptest::prop_assert!(sign::may_be_in(&line) || (redacted == line && mark.is_empty()));
         }
     }
 
@@ -582,7 +617,44 @@ mod tests {
         }
     }
 
+    /// What `next_value` finds.
+    const NAME_AND_SEPARATOR: &str = r#"([A-Za-z0-9][A-Za-z0-9_./%-]*)["'\]]?\s*(?::=|=>|[=:>])\s*["'`]?"#;
+
+    /// What `facility` reads, and the time after it, as a pattern.
+    fn foreign_by_pattern(line: &str) -> Option<usize> {
+        let names = "kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]";
+        let level =
+            format!(r"(?:<([0-9]{{1,3}})>|([0-9]{{1,3}}),[0-9]+,[0-9]+,[^;]*;|({names}) *:[a-z]+ *: )");
+        let pattern =
+            Regex::new(&format!(r"^{level}(?:\[[^\]]{{1,40}}\] ?(?:\[ *[TC][0-9]+\] ?)?)?")).unwrap();
+        let captures = pattern.captures(line)?;
+        let number =
+            captures.get(1).or(captures.get(2)).map(|digits| digits.as_str().parse::<u32>().unwrap());
+        let is_kernel = number.map_or_else(|| &captures[3] == "kern", |number| number < LEVELS);
+        let message = captures.get(0).unwrap().end();
+        (!is_kernel && !line[message..].trim_start().starts_with("dracut")).then_some(message)
+    }
+
     proptest::proptest! {
+        #[test]
+        fn facilities_are_read_as_the_pattern_does(
+            line in "(<[0-9x]{0,4}>|[0-9]{0,4},[0-9]{0,2},[0-9]{0,2},?[-c,]{0,2};|(kern|daemon|auth|authpriv|local[0-9]|ftpd|) {0,2}:?[a-zA]{0,2} {0,2}:? ?)?(\\[[0-9. ä\\]]{0,4}\\] ?(\\[ {0,2}[TCX][0-9]{0,2}\\] ?)?)?(x| dracut)"
+        ) {
+            proptest::prop_assert_eq!(foreign_message(&line), foreign_by_pattern(&line));
+        }
+
+        #[test]
+        fn names_before_values_are_found_as_the_pattern_does(
+            line in "(password|x|[.:=%\"'`\\]>a-z0-9 \t\u{b}-]|\\[[0-9]\\]:| |=| : ){0,12}"
+        ) {
+            let names = Regex::new(NAME_AND_SEPARATOR).unwrap();
+            let all = names.captures_iter(&line).map(|captures| (captures.get(1).unwrap().range(), captures.get(0).unwrap().end()));
+            let by_hand = std::iter::successors(next_value(&line, 0), |(_, start)| next_value(&line, *start));
+            proptest::prop_assert_eq!(by_hand.collect::<Vec<_>>(), all.collect::<Vec<_>>());
+            let [small, fast] = PROGRAM_TAG.both::<3>(&line);
+            proptest::prop_assert_eq!(small, fast);
+        }
+
         #[test]
         fn tags_are_read_as_the_pattern_does(
             line in "([0-9],12,100,-;)?(2026-11-21T01:22:03:? )?(\\[[0-9. ]{0,4}\\] ?(\\[ {0,2}[TCX][0-9]{0,2}\\] ?)?)?(web01 |kernel: |\\[1\\] |a: |b\\[2\\]:){0,2}[a-zA-Zä:]{0,4}(\\[[0-9x]{0,3}\\])?:{0,1} ?[x\t]?"

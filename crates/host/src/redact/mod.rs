@@ -22,17 +22,20 @@
 //!
 //! [`Tree`]: crate::Tree
 
+mod announced;
 mod arguments;
 mod boot;
 mod config;
 mod diagnosed_option;
 mod kind;
 mod log;
+mod pattern;
 mod pseudonym;
 mod public;
 mod reads;
 mod rules;
 mod secrets;
+mod sign;
 mod syslog_prefix;
 
 pub use kind::{Counts, Kind};
@@ -259,10 +262,8 @@ impl Redactor {
     /// Replaces the secrets and host names found before, where they stand as words of their own.
     fn replace_known_values(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
-        for secret in self.secrets.longest_first() {
-            if memchr::memmem::find(text.as_bytes(), secret.as_bytes()).is_some()
-                && let Some(without) = replace_word(&text, secret, |_| pseudonym::REDACTED.to_owned())
-            {
+        for secret in self.secrets.within(&text) {
+            if let Some(without) = replace_word(&text, &secret, |_| pseudonym::REDACTED.to_owned()) {
                 text = without;
                 self.counts.add(Kind::Secret);
             }

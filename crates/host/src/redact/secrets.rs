@@ -9,11 +9,10 @@ use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
 use super::public;
 use crate::kernel::options;
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use std::sync::LazyLock;
+use memchr::memmem::Finder;
 
 /// Parts of names that mean a secret wherever they stand.
-const ANYWHERE: [&str; 16] = [
+pub(super) const ANYWHERE: [&str; 16] = [
     "passw",
     "passphrase",
     "secret",
@@ -32,15 +31,15 @@ const ANYWHERE: [&str; 16] = [
     "signature",
 ];
 /// Ends of one word of a name.
-const WORD_ENDS: [&str; 11] =
+pub(super) const WORD_ENDS: [&str; 11] =
     ["key", "keys", "pw", "pwd", "pass", "psk", "auth", "creds", "cred", "wpa", "wep"];
 /// Words that count only as the last one.
-const LAST_WORDS: [&str; 6] = ["user", "login", "pin", "otp", "sid", "authtok"];
+pub(super) const LAST_WORDS: [&str; 6] = ["user", "login", "pin", "otp", "sid", "authtok"];
 /// Names that the rules above catch, and that say nothing secret.
 const HARMLESS: [&str; 6] =
     ["spectre_v2_user", "bypass", "hotkey", "sysrq_key", "trusted_key", "no_user_key"];
 /// Tables of device mapper targets, in which keys of dm-crypt stand.
-const TABLES: [&str; 3] = ["dm_mod.create", "dm", "dm_crypt"];
+pub(super) const TABLES: [&str; 3] = ["dm_mod.create", "dm", "dm_crypt"];
 /// Options whose value may have an `@` between a size and an address.
 const SIZES_AT_ADDRESSES: [&str; 12] = [
     "crashkernel",
@@ -61,9 +60,9 @@ const WITHOUT_USERS: [&str; 4] = ["rootflags", "boot_image", "initrd", "bootfs"]
 /// Digests of images that anyone may know.
 const PUBLIC_DIGESTS: [&str; 4] = ["ostree", "roothash", "usrhash", "boot_image"];
 /// How hashed passwords begin (crypt(5)).
-const HASH_MARKS: [&str; 8] = ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"];
+pub(super) const HASH_MARKS: [&str; 8] = ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"];
 /// How tokens of GitHub, GitLab, Slack, Vault, Docker, npm and OpenAI begin.
-const SERVICE_PREFIXES: [&str; 13] = [
+pub(super) const SERVICE_PREFIXES: [&str; 13] = [
     "ghp_",
     "gho_",
     "ghu_",
@@ -89,9 +88,9 @@ const LEARNT_CHARS_MIN: usize = 6;
 /// Every line is searched for each secret that was seen: a log of nothing but secrets must not take for ever.
 const LEARNT_MAX: usize = 64;
 
-/// Secrets that were seen. Their values are redacted wherever else they stand.
+/// Secrets that were seen, longest first: one may contain another. Their values are redacted wherever else they stand.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found(Vec<String>);
+pub(super) struct Found(Vec<Finder<'static>>);
 
 impl Found {
     /// Remembers a secret's value, unless it is short, or part of an option's name.
@@ -100,17 +99,23 @@ impl Found {
         if self.0.len() < LEARNT_MAX
             && value.chars().count() >= LEARNT_CHARS_MIN
             && !value.contains(REDACTED)
-            && !self.0.iter().any(|known| known == value)
+            && !self.0.iter().any(|known| known.needle() == value.as_bytes())
             && !is_word_of_options(value)
         {
-            let at = self.0.partition_point(|known| known.len() >= value.len());
-            self.0.insert(at, value.to_owned());
+            let at = self.0.partition_point(|known| known.needle().len() >= value.len());
+            self.0.insert(at, Finder::new(value).into_owned());
         }
     }
 
-    /// Longest first: one may contain another.
-    pub(super) fn longest_first(&self) -> &[String] {
-        &self.0
+    /// Those that a text contains, longest first.
+    pub(super) fn within(&self, text: &str) -> Vec<String> {
+        let within = self.0.iter().filter(|known| known.find(text.as_bytes()).is_some());
+        within.filter_map(|known| String::from_utf8(known.needle().to_vec()).ok()).collect()
+    }
+
+    /// Whether a text contains one.
+    pub(super) fn is_any_within(&self, text: &str) -> bool {
+        self.0.iter().any(|known| known.find(text.as_bytes()).is_some())
     }
 }
 
@@ -122,53 +127,23 @@ fn is_word_of_options(value: &str) -> bool {
     names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
 }
 
-/// Fast to search with, which is done for every line of a log.
-const DFA: Option<AhoCorasickKind> = Some(AhoCorasickKind::DFA);
-
-/// What a line contains that announces a secret, whatever follows: parts of names, and flags before a value.
-static ANNOUNCED: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let others = ["%", "-u", "-p", "sshpass", "api key", "api-key", "api_key"];
-    AhoCorasick::builder().kind(DFA).ascii_case_insensitive(true).build(ANYWHERE.iter().chain(&others)).ok()
-});
-
-/// Words of names that count only before a separator and a value: `key` is in many a message.
-static NAMED: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = WORD_ENDS.iter().chain(&LAST_WORDS).chain(&TABLES);
-    AhoCorasick::builder().kind(DFA).ascii_case_insensitive(true).build(words).ok()
-});
-
-/// How tokens begin that have a form of their own, and marks of hashed passwords.
-static TOKEN_MARKS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::new(SERVICE_PREFIXES.iter().chain(&HASH_MARKS)).ok());
-
-/// Whether a line may contain the name of a secret, or a flag before one: a quick look that passes over most lines.
-pub(super) fn may_name_secret(line: &str) -> bool {
-    // Some letters beyond ASCII count as those of names when case is ignored.
-    let (Some(announced), Some(named), true) = (ANNOUNCED.as_ref(), NAMED.as_ref(), line.is_ascii()) else {
-        return true;
-    };
-    announced.is_match(line)
-        || named
-            .find_overlapping_iter(line)
-            .any(|found| has_separator(line.get(found.end()..).unwrap_or_default()))
-}
-
-/// Whether the rest of a name is followed by what separates it from a value: `_file = x`, `"]: x`.
-fn has_separator(rest: &str) -> bool {
-    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '%' | '-');
-    let behind = rest.trim_start_matches(is_name_char);
-    let behind = behind.strip_prefix(['"', '\'', ']']).unwrap_or(behind);
-    behind.trim_start().starts_with([':', '=', '>'])
+/// Whether a text begins with so many hexadecimal digits.
+pub(super) fn starts_with_hex(text: &str, count: usize) -> bool {
+    text.bytes().take(count).filter(u8::is_ascii_hexdigit).count() == count
 }
 
 /// Whether a value may contain a token: a quick look that passes over most.
 fn may_have_token(value: &str) -> bool {
+    has_long_word(value) || SERVICE_PREFIXES.iter().chain(&HASH_MARKS).any(|mark| value.contains(mark))
+}
+
+/// Whether one word is as long as a token.
+pub(super) fn has_long_word(text: &str) -> bool {
     let mut run = 0;
-    let has_long_word = value.chars().any(|c| {
-        run = if is_word_char(c) { run + 1 } else { 0 };
+    text.bytes().any(|byte| {
+        run = if is_word_char(char::from(byte)) { run + 1 } else { 0 };
         run >= TOKEN_CHARS_MIN
-    });
-    has_long_word || TOKEN_MARKS.as_ref().is_none_or(|marks| marks.is_match(value))
+    })
 }
 
 /// Whether the whole value of this option is a secret.
@@ -206,7 +181,7 @@ fn is_harmless(name: &str) -> bool {
 
 /// `p%61ssword`: no option is spelled so, unless something is to be hidden.
 fn is_percent_encoded(name: &str) -> bool {
-    name.split('%').skip(1).any(|rest| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2)
+    name.split('%').skip(1).any(|rest| starts_with_hex(rest, 2))
 }
 
 /// The value of an argument without its secrets. `name` is empty for a bare argument.

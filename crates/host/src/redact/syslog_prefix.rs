@@ -2,9 +2,8 @@
 //!
 //! Sources: RFC 3164; RFC 5424; journalctl(1), `--output=`; rsyslog's and busybox's templates.
 
-use regex::Regex;
+use super::pattern::Pattern;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 /// A line's prefix. Ranges are in bytes of the line.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +15,7 @@ pub(super) struct SyslogPrefix {
 }
 
 /// Names of months and days may be localised; busybox writes facility and level behind the host.
-static WITH_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static WITH_DATE: Pattern = Pattern::new(|| {
     let name = r"[^\s\[\]<>:;,]{2,12}";
     let clock = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?";
     let date = r"[0-9]{4}-[0-9]{2}-[0-9]{2}";
@@ -25,12 +24,12 @@ static WITH_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let full = format!(r"(?:{name} )?{date} {clock}(?: [A-Z][A-Za-z0-9+-]{{0,9}}| [+-][0-9:]{{2,6}})?");
     let iso = format!(r"{date}T{clock}(?:Z|[+-][0-9:]{{2,6}})?");
     let time = format!(r"(?:{short}|{full}|{iso}|[0-9]{{10}}\.[0-9]{{1,9}})");
-    Regex::new(&format!(r"^(?:<[0-9]{{1,3}}>)?{time} ([^\s\[\]]+) (?:[a-z0-9]+\.[a-z]+ )?{PROGRAM}")).ok()
+    format!(r"^(?:<[0-9]{{1,3}}>)?{time} ([^\s\[\]]+) (?:[a-z0-9]+\.[a-z]+ )?{PROGRAM}")
 });
 
 /// RFC 5424: version, time, host, program, process, kind of message.
-static STRUCTURED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:<[0-9]{1,3}>)?1 [0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+ ([^ ]+) ([^ ]+) [^ ]+ [^ ]+ ").ok()
+static STRUCTURED: Pattern = Pattern::new(|| {
+    r"^(?:<[0-9]{1,3}>)?1 [0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]+ ([^ ]+) ([^ ]+) [^ ]+ [^ ]+ ".to_owned()
 });
 
 /// A longer name with blanks is none.
@@ -44,17 +43,16 @@ impl SyslogPrefix {
     /// The prefix of a line; `None` if it has none. `host` is the name that earlier lines had: a line that looks like dmesg's has a prefix
     /// only if it is of this host, of the kernel, or has a process ID.
     pub(super) fn of(line: &str, host: Option<&str>) -> Option<Self> {
-        let found = |pattern: &LazyLock<Option<Regex>>| {
-            let captures = pattern.as_ref()?.captures(line)?;
-            let [all, host, program] = [captures.get(0)?, captures.get(1)?, captures.get(2)?];
-            let has_process = all.as_str().trim_end().ends_with("]:");
-            let prefix = Self { host: host.range(), program: program.range(), message: all.end() };
+        let found = |pattern: &Pattern| {
+            let [all, host, program] = pattern.groups(line, 0)?;
+            let prefix = Self { host: host?, program: program?, message: all?.end };
+            let has_process = line.get(..prefix.message)?.trim_end().ends_with("]:");
             // A name with blanks is one only with a process ID.
-            (has_process || !program.as_str().contains(' ')).then_some((prefix, has_process))
+            (has_process || !line.get(prefix.program.clone())?.contains(' ')).then_some(prefix)
         };
         // Most lines are those of dmesg, and no prefix: what they begin with and contain tells that sooner than a pattern.
         if may_have_date(line)
-            && let Some((prefix, _)) = found(&WITH_DATE).or_else(|| found(&STRUCTURED))
+            && let Some(prefix) = found(&WITH_DATE).or_else(|| found(&STRUCTURED))
         {
             return Some(prefix);
         }
@@ -97,7 +95,15 @@ fn may_have_date(line: &str) -> bool {
         let (digits, rest) = words.split_at_checked(count).unwrap_or_default();
         rest.starts_with(end) && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
-    !line.starts_with('[') && (is_number(10, ".") || is_number(1, " ") || has_clock())
+    // The head of a record of /dev/kmsg has commas.
+    let is_record = || words.split(' ').next().is_some_and(|first| first.contains(','));
+    // Before a day may stand a blank, and so do the names below a record.
+    let is_indented =
+        words.strip_prefix(' ').is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
+    !line.starts_with('[')
+        && !is_indented
+        && (is_number(10, ".") || is_number(1, " ") || has_clock())
+        && !is_record()
 }
 
 /// The prefix of `-o short-monotonic` and `-o short-delta`, and whether it has a process ID. The kernel's own messages in dmesg look
@@ -172,6 +178,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use regex::Regex;
 
     /// The same as a pattern, which is slow to build.
     fn pattern() -> Regex {
@@ -191,6 +198,19 @@ mod tests {
                 (prefix, all.as_str().trim_end().ends_with("]:"))
             });
             proptest::prop_assert_eq!(like_dmesg(&line), by_pattern);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_that_are_passed_over_have_no_date(
+            line in "(<[0-9]{1,2}>|6,1,2,-;)?([A-Z][a-zä,]{1,3} |2026-11-21[T ]|1 |1763688123\\.[0-9]|[ 0-9]{2} [a-z]{3} )?([ 0-9]{2} )?(01:22:03)?(Z|\\.[0-9]{1,2})?( 2026)? web01 [a-z]{1,3}(\\[[0-9]{1,2}\\])?: x"
+        ) {
+            let [by_small, by_fast] = WITH_DATE.both::<3>(&line);
+            proptest::prop_assert!(!line.is_ascii() || by_small == by_fast);
+            let [structured, by_fast_too] = STRUCTURED.both::<3>(&line);
+            proptest::prop_assert!(!line.is_ascii() || structured == by_fast_too);
+            proptest::prop_assert!(may_have_date(&line) || (by_fast.is_none() && by_fast_too.is_none()));
         }
     }
 

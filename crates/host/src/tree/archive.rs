@@ -370,7 +370,14 @@ fn broken_map(error: MapError) -> Refusal {
 
 /// The path without empty names and `.`.
 fn normalize(name: &str) -> String {
-    name.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+    let mut normal = String::with_capacity(name.len());
+    for part in name.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if !normal.is_empty() {
+            normal.push('/');
+        }
+        normal.push_str(part);
+    }
+    normal
 }
 
 /// The first 80 characters of a name, for an error.
