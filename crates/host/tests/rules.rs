@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every finding there is.
-const FINDINGS: [&str; 32] = [
+const FINDINGS: [&str; 34] = [
     "strict-on-fast-adapter",
     "lazy-against-request",
     "strict-against-request",
@@ -34,6 +34,8 @@ const FINDINGS: [&str; 32] = [
     "rdma-outside-window",
     "rdma-path-too-slow",
     "rdma-in-software",
+    "device-gone",
+    "group-not-viable",
     "link-degraded",
     "payload-mismatch",
     "acs-redirect",

@@ -85,6 +85,8 @@ pub enum Id {
     NumaFar,
     /// PCI Express errors in the kernel's log.
     PcieErrors,
+    /// A device no longer answers.
+    DeviceGone,
     /// Adapters that have nothing to do with each other share a group.
     GroupShared,
     /// No DMA protection where a stranger may plug something in.
@@ -99,6 +101,8 @@ pub enum Id {
     UserWithoutIommu,
     /// The kernel refuses to give an adapter to user space or to a guest.
     UserAttachRefused,
+    /// Other devices of its IOMMU group keep an adapter from user space.
+    GroupNotViable,
     /// SEV-SNP needs an IOMMU that translates.
     SnpRefused,
     /// A virtual IOMMU makes every translated adapter strict.
@@ -109,7 +113,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -136,6 +140,7 @@ impl Id {
         Self::IovaBeyondWidth,
         Self::NumaFar,
         Self::PcieErrors,
+        Self::DeviceGone,
         Self::GroupShared,
         Self::PassthroughExposed,
         Self::MemmapUncached,
@@ -143,6 +148,7 @@ impl Id {
         Self::MtrrPatConflict,
         Self::UserWithoutIommu,
         Self::UserAttachRefused,
+        Self::GroupNotViable,
         Self::SnpRefused,
         Self::VirtualIommuStrict,
         Self::SourcesDisagree,
@@ -177,6 +183,7 @@ impl Id {
             Self::IovaBeyondWidth => "iova-beyond-width",
             Self::NumaFar => "numa-far",
             Self::PcieErrors => "pcie-errors",
+            Self::DeviceGone => "device-gone",
             Self::GroupShared => "group-shared",
             Self::PassthroughExposed => "passthrough-exposed",
             Self::MemmapUncached => "memmap-uncached",
@@ -184,6 +191,7 @@ impl Id {
             Self::MtrrPatConflict => "mtrr-pat-conflict",
             Self::UserWithoutIommu => "user-without-iommu",
             Self::UserAttachRefused => "user-attach-refused",
+            Self::GroupNotViable => "group-not-viable",
             Self::SnpRefused => "snp-refused",
             Self::VirtualIommuStrict => "virtual-iommu-strict",
             Self::SourcesDisagree => "sources-disagree",

@@ -5,6 +5,9 @@ use crate::kernel::message::DmaFault;
 use crate::kernel::message::fault::{Access, Cause, Reporter};
 use crate::{Bdf, Citation};
 
+/// Buses are probed, and their drivers begin, about so long after the kernel began.
+const BOOT_SECONDS_MAX: f64 = 2.0;
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
@@ -27,6 +30,10 @@ pub struct Fault {
     pub iova: Option<u64>,
     /// Which kind of IOMMU refused it.
     pub reporter: Option<Reporter>,
+    /// Whether the device wanted to read or to write.
+    pub access: Option<Access>,
+    /// It was in the first seconds after the kernel began, before most drivers.
+    pub is_at_boot: bool,
     /// Xen reports it.
     pub by_xen: bool,
     /// What happened, in a few words.
@@ -39,17 +46,30 @@ impl Fault {
     /// A slot that EEH cut off.
     pub(super) fn frozen(address: Option<Bdf>, what: String, at: Citation) -> Self {
         let kind = FaultKind::Frozen;
-        Self { address, stream: None, kind, iova: None, reporter: None, by_xen: false, what, at }
+        Self {
+            address,
+            stream: None,
+            kind,
+            iova: None,
+            reporter: None,
+            access: None,
+            is_at_boot: false,
+            by_xen: false,
+            what,
+            at,
+        }
     }
 
     /// A fault that an IOMMU reports.
-    pub(super) fn of_iommu(fault: &DmaFault, at: &Citation) -> Self {
+    pub(super) fn of_iommu(fault: &DmaFault, seconds: Option<f64>, at: &Citation) -> Self {
         Self {
             address: fault.device,
             stream: fault.stream,
             kind: FaultKind::Refused(fault.cause),
             iova: fault.address.filter(|_| fault.cause != Cause::Interrupt),
             reporter: Some(fault.reporter),
+            access: fault.access,
+            is_at_boot: seconds.is_some_and(|seconds| seconds < BOOT_SECONDS_MAX),
             by_xen: fault.by_xen,
             what: in_words(fault),
             at: at.clone(),

@@ -245,6 +245,8 @@ pub struct LogFacts {
     pub windows_full: Occurrences,
     /// Memory that devices can reach, of bridges whose device tree limits or moves it.
     pub inbound: Vec<InboundRange>,
+    /// Host bridges whose link did not come up.
+    pub links_down: BTreeSet<String>,
     /// The domains of these bridges, by name.
     pub bridge_domains: HashMap<String, u32>,
     /// Mappings refused because of a mask.
@@ -299,6 +301,8 @@ pub struct LogFacts {
     pub problems: Vec<LogProblem>,
     /// Requests to give a device to user space that were refused because firmware keeps memory mapped for it.
     pub user_attach_refused: BTreeMap<Option<Bdf>, Citation>,
+    /// Adapters and their groups that QEMU could not have, because other devices of the group have drivers of the host.
+    pub not_viable: BTreeMap<(Option<Bdf>, u32), Citation>,
     /// Errors that ports and devices reported, by function.
     pub pcie_errors: BTreeMap<Bdf, PcieErrors>,
     /// The hypervisor that a line names.
@@ -403,14 +407,15 @@ impl LogFacts {
             Message::Pcie(message) => self.keep_pcie(message, logged),
             Message::MemoryType(message) => self.keep_memory_type(message, at),
             Message::Boot(message) => self.keep_boot(message, at),
-            Message::Fault(fault) => self.keep_fault(fault, at),
+            Message::Fault(fault) => self.keep_fault(fault, logged),
             Message::Xen(message) => self.keep_xen(message, at),
             Message::Driver(_) => {}
         }
     }
 
     /// Keeps a fault. One of memory proves that its IOMMU translates; interrupts are remapped without that, too.
-    fn keep_fault(&mut self, fault: &DmaFault, at: &Citation) {
+    fn keep_fault(&mut self, fault: &DmaFault, logged: &Logged) {
+        let at = &logged.at;
         match fault {
             DmaFault { by_xen: true, cause, .. } => {
                 self.hypervisor = Some(Cited::new(Hypervisor::XenDom0, at.clone()));
@@ -421,7 +426,7 @@ impl LogFacts {
             DmaFault { cause: Cause::Interrupt, .. } => {}
             fault => self.keep_translation(fault::kind_of(fault.reporter), at),
         }
-        self.faults.push(Fault::of_iommu(fault, at));
+        self.faults.push(Fault::of_iommu(fault, logged.seconds, at));
     }
 
     /// Keeps what Xen says of the IOMMU.
@@ -488,6 +493,9 @@ impl LogFacts {
             }
             IommuMessage::UserAttachRefused => {
                 self.user_attach_refused.entry(logged.bdf()).or_insert_with(|| at.clone());
+            }
+            IommuMessage::GroupNotViable { device, group } => {
+                self.not_viable.entry((*device, *group)).or_insert_with(|| at.clone());
             }
             IommuMessage::UnsafeNoIommu => self.no_iommu.push((logged.bdf(), at.clone())),
             _ => {}
@@ -618,7 +626,12 @@ impl LogFacts {
             HostBridgeMessage::Domain(domain) if self.bridge_domains.len() < RANGES_MAX => {
                 self.bridge_domains.insert(bridge, *domain);
             }
-            HostBridgeMessage::Inbound { .. } | HostBridgeMessage::Domain(_) => {}
+            HostBridgeMessage::LinkDown if self.links_down.len() < RANGES_MAX => {
+                self.links_down.insert(bridge);
+            }
+            HostBridgeMessage::Inbound { .. }
+            | HostBridgeMessage::Domain(_)
+            | HostBridgeMessage::LinkDown => {}
         }
     }
 

@@ -103,7 +103,7 @@ fn parse(message: &str) -> Option<Line> {
     let (device, body) = message::split_device(message);
     let Some(device) = device else {
         let named = parse_nvme(message).or_else(|| parse_nvidia(message));
-        return named.or_else(|| parse_probe_failure(message));
+        return named.or_else(|| parse_probe_failure(message)).or_else(|| parse_anywhere(message));
     };
     let address = device.bdf?;
     Some(Line { address, says: parse_body(device, body) })
@@ -143,6 +143,15 @@ fn parse_bridge(body: &str) -> Option<Says> {
     let (secondary, subordinate) = buses.split_once('-').unwrap_or((buses, buses));
     let bus = |digits: &str| u8::from_str_radix(digits, 16).ok();
     Some(Says::Bridge { secondary: bus(secondary)?, subordinate: bus(subordinate)? })
+}
+
+/// `fioerr Fusion-io ioScale 0000:08:00.0: failed`, `vfio error: 0000:01:00.0: group 1 is not viable`: a full address before a colon, as
+/// drivers and programs word it that do not use the kernel's own form.
+fn parse_anywhere(message: &str) -> Option<Line> {
+    let is_full = |word: &&str| word.len() >= "0000:00:00.0".len() && word.matches(':').count() == 2;
+    let mut words = message.split(' ').filter_map(|word| word.strip_suffix(':')).filter(is_full);
+    let address = words.find_map(|word| word.parse().ok())?;
+    Some(Line { address, says: Says::Present })
 }
 
 /// `nvme nvme0: pci function 0000:05:00.0`.
@@ -246,6 +255,17 @@ mod tests {
             assert_eq!(driver(log).as_deref(), Some("nvidia"), "{log}");
         }
         assert!(functions("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15").is_empty());
+    }
+
+    #[test]
+    fn addresses_that_stand_elsewhere() {
+        for log in [
+            "fioerr Fusion-io ioScale 3.20TB 0000:08:00.0: failed to map append request",
+            "vfio error: 0000:08:00.0: group 1 is not viable",
+        ] {
+            assert_eq!((one(log).driver, driver(log)), (None, None), "{log}");
+        }
+        assert!(functions("audit: 0000:08:00 is no address: x").is_empty());
     }
 
     #[test]

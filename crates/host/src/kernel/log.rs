@@ -243,25 +243,32 @@ fn printed(words: &str) -> (Option<f64>, &str) {
         return (seconds, without_caller(rest));
     }
     let rest = after_kernel_word(words).or_else(|| after_iso_time(words)).unwrap_or(words);
-    match bracketed_time(rest) {
+    match bracketed_time(rest).or_else(|| unopened_time(rest)) {
         Some((seconds, message)) => (seconds, without_caller(message)),
         None => embedded_time(rest).unwrap_or((None, without_processor(rest))),
     }
 }
 
+/// Drops `    4.795291] `: a time whose bracket a copy lost.
+fn unopened_time(words: &str) -> Option<(Option<f64>, &str)> {
+    let (time, rest) = words.split_once("] ").filter(|(time, _)| is_kernel_time(time))?;
+    Some((time.trim_start().parse().ok(), rest))
+}
+
+/// Whether it is a time of the kernel: seconds, and microseconds in six digits.
+fn is_kernel_time(inner: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = inner.trim_start().split_once('.');
+    parts.is_some_and(|(seconds, fraction)| is_digits(seconds) && fraction.len() == 6 && is_digits(fraction))
+}
+
 /// The time of the kernel behind whatever a console, a log server or a line counter put before it:
 /// `Tue Nov 21 01:22:03 2023 kern.info kernel: [    0.500000] `, `12:[    0.500000] `.
 fn embedded_time(words: &str) -> Option<(Option<f64>, &str)> {
-    let is_time = |inner: &str| {
-        inner.trim_start().split_once('.').is_some_and(|(seconds, fraction)| {
-            let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_digits(seconds) && fraction.len() == 6 && is_digits(fraction)
-        })
-    };
     for (at, _) in words.match_indices('[').take_while(|(at, _)| *at < PREFIX_BYTES_MAX) {
         let rest = words.get(at..)?;
         let inner = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
-        if inner.is_some_and(is_time) {
+        if inner.is_some_and(is_kernel_time) {
             return bracketed_time(rest).map(|(seconds, message)| (seconds, without_caller(message)));
         }
     }
@@ -300,6 +307,11 @@ fn bracketed_time(words: &str) -> Option<(Option<f64>, &str)> {
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let inner = inner.trim();
     if inner.starts_with(|c: char| c.is_ascii_digit()) && inner.contains('.') {
+        // The firmware of POWER writes nanoseconds, and a level behind them: `[ 1005.489389250,3] `.
+        let inner = inner
+            .strip_suffix(|c: char| c.is_ascii_digit())
+            .and_then(|time| time.strip_suffix(','))
+            .unwrap_or(inner);
         return inner.parse().ok().map(|seconds: f64| (Some(seconds), rest));
     }
     let year = inner.rsplit(' ').next().unwrap_or_default();

@@ -119,7 +119,11 @@ pub fn parse(text: &Text) -> Vec<Record> {
     for (number, line) in text.lines() {
         parser.take(number, line);
     }
+    let is_cut_off = parser.is_within_capability();
     parser.close();
+    if let Some(last) = parser.records.last_mut().filter(|_| is_cut_off) {
+        last.shows_driver = last.driver.is_some() || !last.modules.is_empty();
+    }
     mark_shown_drivers(&mut parser.records);
     parser.records
 }
@@ -181,6 +185,13 @@ impl<'a> Parser<'a> {
             }
             append_dump_row(line, &mut open.dump);
         }
+    }
+
+    /// Whether the last line is one of a capability's: the line on the driver would follow, and may be cut off.
+    fn is_within_capability(&self) -> bool {
+        let Some(Open { told: Told::Listing(lines), .. }) = &self.open else { return false };
+        let indent = |(_, line): &(u32, &str)| line.len() - line.trim_start().len();
+        lines.body.first().zip(lines.body.last()).is_some_and(|(first, last)| indent(last) > indent(first))
     }
 
     /// Begins a function.

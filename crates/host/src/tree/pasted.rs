@@ -324,6 +324,8 @@ struct Reader {
     by_command: bool,
     /// Blanks before each line of the listing, which a forum's markup adds.
     indent: usize,
+    /// The IOMMU group under whose heading functions are listed.
+    group: Option<u32>,
     /// Columns of the last line of the log.
     last_columns: usize,
     /// The report that has begun and not ended.
@@ -357,10 +359,12 @@ impl Reader {
         match line::kind(line) {
             Kind::Fence => {
                 self.close();
+                self.group = None;
                 self.in_fence = !self.in_fence;
             }
             Kind::Command { file, host } => {
                 self.close();
+                self.group = None;
                 (self.open, self.by_command) = (file, file.is_some());
                 self.cut.hosts.extend(host.map(|host| (number, host.to_owned())));
                 // Somebody who prints a file again shows what it holds now.
@@ -373,6 +377,10 @@ impl Reader {
                 self.push(LISTING, number, &format!("\tIOMMU group: {group}"));
                 self.indent = 0;
             }
+            Kind::GroupHeading { group } => {
+                self.close();
+                self.group = Some(group);
+            }
             Kind::Bound(record) => {
                 record.iter().for_each(|line| self.push(listing(Format::MachineReadable), number, line));
                 self.close();
@@ -384,6 +392,9 @@ impl Reader {
             Kind::Function { format, indent } => {
                 self.push(listing(format), number, line.get(indent..).unwrap_or(line));
                 self.indent = indent;
+                if let Some(group) = self.group.filter(|_| format == Format::Listing) {
+                    self.push(LISTING, number, &format!("\tIOMMU group: {group}"));
+                }
             }
             Kind::Log => {
                 if let Some((number, line)) = banner {

@@ -20,7 +20,11 @@ pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
         true => "what was read names no PCI function".to_owned(),
         false => costliest_modes(rows),
     };
-    let sentence = format!("{dma_paths}; {}", findings_count(&inspection.findings));
+    let unjudged = match inspection.unjudged.len() {
+        0 => String::new(),
+        count => format!("; {} in the log, not judged", quantity::count(count, "problem")),
+    };
+    let sentence = format!("{dma_paths}; {}{unjudged}", findings_count(&inspection.findings));
     match doubts(host) {
         Some(doubts) => format!("{sentence}; {doubts}"),
         None => sentence,

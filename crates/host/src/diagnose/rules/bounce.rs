@@ -28,6 +28,8 @@ const MAPPING_BYTES_MAX: u64 = 128 * SLOT_BYTES;
 /// A larger pool hardly ever fits below 4 GiB, where x86 takes it from.
 const LOW_POOL_MEBIBYTES_MAX: u64 = 1024;
 
+const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
+
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find,
@@ -109,7 +111,9 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
 /// no bounce buffer lies lower (kernel/dma/direct.c, `dma_coherent_ok`).
 fn memory_beyond_32_bits(host: &Host) -> Vec<Finding> {
     let mut by_bridge: BTreeMap<&str, Vec<&InboundRange>> = BTreeMap::new();
-    for range in &host.log.inbound {
+    // Nothing is below a link that did not come up.
+    let is_up = |range: &&InboundRange| !host.log.links_down.contains(&range.bridge);
+    for range in host.log.inbound.iter().filter(is_up) {
         by_bridge.entry(&range.bridge).or_default().push(range);
     }
     by_bridge.into_iter().filter_map(|(bridge, ranges)| beyond_32_bits(host, bridge, &ranges)).collect()
@@ -295,6 +299,14 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         let verify = "no new such line in `dmesg` under load";
         return Finding { fix: split, risk: "none".to_owned(), verify: verify.into(), ..finding };
     }
+    // No pool helps any of them.
+    if too_large && lines.iter().all(|full| full.bytes.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX)) {
+        let (fix, risk) = match must_bounce(host, adapter) {
+            true => (split, "none"),
+            false => (split.and_say(", or ").and(need_less(host, adapter)), TRANSLATION_RISK),
+        };
+        return Finding { fix, risk: risk.to_owned(), ..finding };
+    }
     let fix = match too_large {
         true => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
         false => bounce_less(host, adapter, slots),
@@ -408,15 +420,25 @@ fn bounce_less(host: &Host, adapter: Option<&Adapter>, slots: u64) -> Advice {
     if let Some(said) = translated_now(host, adapter) {
         return said;
     }
-    let must_bounce =
-        host.log.memory_encryption.is_some() || adapter.is_some_and(|adapter| is_untrusted(host, adapter));
-    match (must_bounce, adapter) {
-        (true, _) => larger_pool(host, slots),
-        (false, Some(adapter)) => have_translated(host, Some(adapter))
-            .and_say(", or use a driver with a wider mask")
-            .or_else(larger_pool(host, slots)),
-        (false, None) => Advice::say("first stop the need (a wider mask, or translation)")
-            .or_else(larger_pool(host, slots)),
+    match must_bounce(host, adapter) {
+        true => larger_pool(host, slots),
+        false => need_less(host, adapter).or_else(larger_pool(host, slots)),
+    }
+}
+
+/// Whether nothing but bounce buffers will do.
+fn must_bounce(host: &Host, adapter: Option<&Adapter>) -> bool {
+    host.log.memory_encryption.is_some() || adapter.is_some_and(|adapter| is_untrusted(host, adapter))
+}
+
+/// How the need for bounce buffers goes away.
+fn need_less(host: &Host, adapter: Option<&Adapter>) -> Advice {
+    if let Some(said) = translated_now(host, adapter) {
+        return said;
+    }
+    match adapter {
+        Some(adapter) => have_translated(host, Some(adapter)).and_say(", or use a driver with a wider mask"),
+        None => Advice::say("first stop the need (a wider mask, or translation)"),
     }
 }
 
@@ -537,7 +559,6 @@ fn switched_off(host: &Host) -> Option<NoBounce> {
 
 /// Why nothing bounced this mapping.
 fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
-    const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
     let adapter = overflow.address.and_then(|address| host.adapter(address));
     if overflow.is_bounced {
         return NoBounce {

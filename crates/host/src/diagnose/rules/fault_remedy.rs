@@ -5,7 +5,7 @@ use crate::facts::Host;
 use crate::facts::device_memory::{self, DeviceMemory};
 use crate::facts::fault::{Fault, FaultKind};
 use crate::facts::invalidation_error::InvalidationFailure;
-use crate::kernel::message::fault::{Cause, Reporter};
+use crate::kernel::message::fault::{Access, Cause, Reporter};
 use crate::{Bdf, Citation};
 use std::collections::BTreeSet;
 
@@ -37,10 +37,16 @@ const OF_EEH: &str = "find who used an address that was not mapped: update the a
                       under development shows the mapping with CONFIG_DMA_API_DEBUG and dma_debug_driver=<driver>. The lines \
                       after it in `dmesg` and the event log (rtas_errd, opal-elog) name the register that failed; faults of the \
                       slot or cable freeze it as well";
+const OF_FENCE: &str = "look at the registers that the firmware prints after it (errors of the host bridge, linkStatus) and at the event log \
+                        (rtas_errd, opal-elog): they tell whether the link, the card, the bridge or an address failed. Update the \
+                        machine's and the card's firmware; try the card in another slot";
 const OF_REQUESTER: &str = "find the device that sends with this ID: where no function has it, a bridge to conventional PCI \
                             sends the requests of all functions behind it as BUS:00.0, a non-transparent bridge those of the \
                             other host with IDs of its own, and some cards use the ID of another function. Newer kernels know \
                             more of such devices (quirks); update the kernel and the card's firmware";
+const OF_RUNNING: &str = "if such lines end with the boot, they do no harm: firmware left the device running (a picture on the screen, \
+                          a boot from the network), and its DMA came before its driver. If they go on: an update of the machine's \
+                          firmware has to list that memory (RMRR, IVMD), or to stop the device";
 const OF_STREAM: &str = "find the device with this stream in firmware's tables (IORT, or `iommu-map` and `iommus` of the device \
                          tree). It sends DMA before a driver attached a domain to it, because firmware or an earlier kernel left \
                          it running, or the tables do not list the stream: update the firmware or correct the device tree";
@@ -71,6 +77,7 @@ const RISK_OF_EEH: &str =
 pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
     let host = case.host;
     match first.kind {
+        FaultKind::Frozen if first.what.contains("fenced") => Remedy::new(OF_FENCE, RISK_OF_EEH),
         FaultKind::Frozen => Remedy::new(OF_EEH, RISK_OF_EEH),
         FaultKind::Refused(Cause::Interrupt) => Remedy::new(of_interrupt(first), RISK_OF_INTERRUPT),
         FaultKind::Refused(Cause::UnknownRequester) => of_unknown_requester(host, first),
@@ -129,6 +136,8 @@ fn of_unknown_requester(host: &Host, fault: &Fault) -> Remedy {
     }
     if is_smmu {
         Remedy::new(OF_STREAM, RISK_OF_STREAM)
+    } else if fault.is_at_boot {
+        Remedy::new(OF_RUNNING, RISK_OF_REQUESTER)
     } else {
         Remedy::new(OF_REQUESTER, RISK_OF_REQUESTER)
     }
@@ -208,6 +217,10 @@ fn to_null(host: &Host, faults: &[&Fault], first: &Fault) -> Option<Remedy> {
 /// Nothing but the driver and the device explains the address.
 fn of_mapping(host: &Host, fault: &Fault) -> Remedy {
     let cause = match fault.cause() {
+        Some(Cause::NotPermitted) if fault.access == Some(Access::Read) => {
+            "the buffer was mapped for writing alone (DMA_FROM_DEVICE for one that the device reads), or the device reads where it should \
+             write: update the adapter's firmware and driver first"
+        }
         Some(Cause::NotPermitted) => {
             "the buffer was mapped in the other direction (DMA_TO_DEVICE for one that the device writes), or the device writes \
              where it should read: update the adapter's firmware and driver first"

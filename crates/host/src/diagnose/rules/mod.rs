@@ -2,10 +2,12 @@
 
 mod boot_loader;
 mod bounce;
+mod device_gone;
 mod errors;
 mod fault_remedy;
 mod faults;
 mod gart;
+mod group_not_viable;
 mod invalidation;
 mod invalidation_timeout;
 mod iova_width;
@@ -40,9 +42,11 @@ pub(super) struct Rule {
 
 pub(super) const RULES: &[Rule] = &[
     bounce::RULE,
+    device_gone::RULE,
     errors::RULE,
     faults::RULE,
     gart::RULE,
+    group_not_viable::RULE,
     invalidation::RULE,
     invalidation_timeout::RULE,
     iova_width::RULE,

@@ -17,12 +17,26 @@ pub enum DriverMessage {
     AllocationFailed(String),
     /// A drive asked for a part of memory as its buffer, and got none. It works without.
     NoHostMemoryBuffer,
+    /// Tegra's memory controller refused an access (drivers/memory/tegra/mc.c, `tegra30_mc_handle_irq`).
+    ControllerRefused {
+        /// Which part of the chip wanted it: `pcie5w`.
+        client: String,
+    },
+    /// A drive did not complete a command in time (drivers/nvme/host/pci.c, `nvme_timeout`).
+    CommandTimeout,
+    /// DPDK's program has another kind of DMA addresses than a driver expects (drivers/bus/pci, `rte_pci_probe_one_driver`).
+    AddressMode,
+    /// A device's registers have no place in the address space.
+    NoRegisters,
     /// An RDMA adapter has no memory key left: no more memory can be registered with it.
     NoMemoryKey,
 }
 
 /// Reads a message about a driver. `device` is the one that it begins with.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage> {
+    if device.is_some_and(|device| device.driver == "tegra-mc") {
+        return parse_controller_refusal(body);
+    }
     match body.as_bytes().first()? {
         // Since 6.9: `probe with driver igb failed with error -5`.
         b'p' if device.is_some() => {
@@ -40,8 +54,28 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
         b'm' if body.contains("CREATE_MKEY(") && body.contains("limits exceeded") => {
             Some(DriverMessage::NoMemoryKey)
         }
+        b'E' if body.starts_with("EAL:") && body.contains("IOVA mode but current mode is") => {
+            Some(DriverMessage::AddressMode)
+        }
+        b'I' | b'n' if is_command_timeout(body) => Some(DriverMessage::CommandTimeout),
+        b'N' if body.starts_with("NVRM: BAR") && body.contains(" is 0M @ 0x0") => {
+            Some(DriverMessage::NoRegisters)
+        }
         _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
     }
+}
+
+/// `pcie5w: write @0x0000000000000000: EMEM address decode error`.
+fn parse_controller_refusal(body: &str) -> Option<DriverMessage> {
+    let (client, access) = body.split_once(": ")?;
+    let is_access = access.contains("read @") || access.contains("write @");
+    is_access.then(|| DriverMessage::ControllerRefused { client: scan::words(client) })
+}
+
+/// `I/O 23 QID 4 timeout, aborting`, since 6.1 `I/O tag 23 (0017) opcode 0x2 (Read) QID 4 timeout, reset controller`.
+fn is_command_timeout(body: &str) -> bool {
+    let body = scan::of_drive(body).unwrap_or(body);
+    body.starts_with("I/O ") && body.contains(" QID ") && body.contains(" timeout, ")
 }
 
 /// `igb: probe of 0000:03:00.0 failed with error -5`, of PCI functions.
@@ -97,5 +131,16 @@ mod tests {
             "mlx5_core 0000:41:00.0: mlx5_cmd_out_err:800:(pid 1): CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8), syndrome (0x18af6), err(-12)",
             "NoMemoryKey",
         );
+        check(
+            "tegra-mc 2c00000.memory-controller: pcie5w: write @0x0000000000000000: EMEM address decode error",
+            r#"ControllerRefused { client: "pcie5w" }"#,
+        );
+        check("nvme nvme0: I/O 23 QID 4 timeout, aborting", "CommandTimeout");
+        check(
+            "nvme nvme0: I/O tag 23 (0017) opcode 0x2 (Read) QID 4 timeout, reset controller",
+            "CommandTimeout",
+        );
+        check("EAL:   Expecting 'PA' IOVA mode but current mode is 'VA', not initializing", "AddressMode");
+        check("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:0a:00.0)", "NoRegisters");
     }
 }

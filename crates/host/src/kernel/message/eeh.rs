@@ -1,4 +1,4 @@
-//! POWER's PCI error recovery: arch/powerpc/kernel/{eeh,eeh_driver,eeh_pe}.c.
+//! POWER's PCI error recovery: arch/powerpc/kernel/{eeh,eeh_driver,eeh_pe}.c; and its firmware's (skiboot, hw/phb{3,4}.c).
 
 use super::scan;
 
@@ -41,6 +41,11 @@ pub enum EehMessage {
 
 /// Reads a message about frozen adapters.
 pub(super) fn read(body: &str) -> Option<EehMessage> {
+    // "PHB#006f[6:3]: PHB Freeze/Fence detected !"
+    if let Some(phb) = body.strip_prefix("PHB#") {
+        let is_fence = body.contains("PHB Freeze/Fence detected");
+        return is_fence.then_some(EehMessage::Fenced { phb: scan::small_hex(phb)? });
+    }
     let rest = body.strip_prefix("EEH")?;
     // The newest kernels number the event: "EEH(3): ".
     let rest = match rest.strip_prefix('(') {
@@ -111,6 +116,8 @@ mod tests {
         check("EEH: No capable adapters found: recovery disabled.", "Recovery(false)");
         check("EEH: Frozen PHB#30-PE#10000 detected", "Frozen { phb: 48, pe: 65536 }");
         check("EEH: Fenced PHB#2 detected, location: N/A", "Fenced { phb: 2 }");
+        check("PHB#006f[6:3]: PHB Freeze/Fence detected !", "Fenced { phb: 111 }");
+        check("[ 1005.489389250,3] PHB#006f[6:3]: PHB Freeze/Fence detected !", "Fenced { phb: 111 }");
         check(
             "EEH: PE location: U78D3.ND1.CSS0000-P1-C3, PHB location: N/A",
             r#"Location { pe: Some("U78D3.ND1.CSS0000-P1-C3"), phb: None }"#,

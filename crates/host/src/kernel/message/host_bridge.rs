@@ -1,4 +1,5 @@
-//! Host bridges that a device tree describes: drivers/pci/of.c, `devm_of_pci_get_host_bridge_resources`.
+//! Host bridges that a device tree describes: drivers/pci/of.c, `devm_of_pci_get_host_bridge_resources`; and their links:
+//! drivers/pci/controller/{pcie-brcmstb,pcie-rockchip-host,pci-tegra}.c, drivers/pci/controller/dwc/pcie-designware.c.
 
 use super::{Device, scan};
 
@@ -16,11 +17,27 @@ pub enum HostBridgeMessage {
     },
     /// The domain of the functions below it.
     Domain(u32),
+    /// No device answered behind it: its link did not come up.
+    LinkDown,
 }
+
+/// What drivers say, in small letters.
+const LINK_DOWN: [&str; 6] = [
+    "link down",
+    "pcie link down",
+    "phy link never came up",
+    "link never came up",
+    "pcie link training gen1 timeout",
+    "link training timeout",
+];
 
 /// Reads a message about a host bridge.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<HostBridgeMessage> {
-    device?;
+    let device = device?;
+    let words = body.trim_start().trim_end_matches(['.', '!']).to_ascii_lowercase();
+    if device.driver.contains("pci") && device.bdf.is_none() && LINK_DOWN.contains(&words.as_str()) {
+        return Some(HostBridgeMessage::LinkDown);
+    }
     if let Some(bus) = body.strip_prefix("PCI host bridge to bus ") {
         let (domain, _) = bus.split_once(':')?;
         return Some(HostBridgeMessage::Domain(scan::small_hex(domain)?));
@@ -50,5 +67,8 @@ mod tests {
         );
         check("brcm-pcie 1000110000.pcie: PCI host bridge to bus 0000:00", "Domain(0)");
         check("mvebu-pcie soc:pcie: PCI host bridge to bus 0001:00", "Domain(1)");
+        check("brcm-pcie fd500000.pcie: link down", "LinkDown");
+        check("dw-pcie 33800000.pcie: Phy link never came up", "LinkDown");
+        check("rockchip-pcie f8000000.pcie: PCIe link training gen1 timeout!", "LinkDown");
     }
 }

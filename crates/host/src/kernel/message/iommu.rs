@@ -47,6 +47,13 @@ pub enum IommuMessage {
     DefaultDomainFallback(String),
     /// Firmware wants an identity mapping for this device, so it can't be given to a guest or to user space.
     UserAttachRefused,
+    /// QEMU may not have a device, because others of its group still have drivers of the host (hw/vfio/container.c, `vfio_get_group`).
+    GroupNotViable {
+        /// The device.
+        device: Option<Bdf>,
+        /// The group.
+        group: u32,
+    },
     /// A paravirtual IOMMU was set up.
     VirtioIommu,
     /// Messages about faults that were left out because there were too many.
@@ -69,7 +76,7 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> 
         b'U' => parse_wider_addresses(body),
         b'F' => parse_domain_fallback(body),
         b'D' => parse_attach_refused(body),
-        b'v' => parse_vfio_no_iommu(body),
+        b'v' | b'g' => parse_vfio_no_iommu(body).or_else(|| parse_not_viable(body, device)),
         b'a' | b'd' => parse_suppressed_faults(body),
         _ => None,
     }
@@ -141,6 +148,16 @@ fn parse_attach_refused(body: &str) -> Option<IommuMessage> {
     let refused =
         body.starts_with("Device is ineligible for IOMMU domain attach due to platform RMRR requirement");
     refused.then_some(IommuMessage::UserAttachRefused)
+}
+
+/// Parses `vfio error: 0000:01:00.0: group 1 is not viable`, `vfio 0000:01:00.0: group 1 is not viable` and, up to 2.x, `vfio: error, group 1
+/// is not viable`.
+fn parse_not_viable(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+    let (before, rest) = body.split_once("group ")?;
+    let (group, _) = rest.split_once(" is not viable")?;
+    let named = before.split_whitespace().find_map(|word| scan::bdf(word.trim_end_matches([':', ','])));
+    let device = device.and_then(|device| device.bdf).or(named);
+    Some(IommuMessage::GroupNotViable { device, group: group.parse().ok()? })
 }
 
 /// Parses messages about a default domain that could not be used.
@@ -226,6 +243,15 @@ mod tests {
         check(
             "vfio-pci 0000:0b:00.0: Device is ineligible for IOMMU domain attach due to platform RMRR requirement.  Contact your platform vendor.",
             "UserAttachRefused",
+        );
+        for log in
+            ["vfio error: 0000:04:00.0: group 1 is not viable", "vfio 0000:04:00.0: group 1 is not viable"]
+        {
+            check(log, "GroupNotViable { device: Some(0000:04:00.0), group: 1 }");
+        }
+        check(
+            "vfio: error, group 12 is not viable, please ensure all",
+            "GroupNotViable { device: None, group: 12 }",
         );
     }
 }

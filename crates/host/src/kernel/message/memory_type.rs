@@ -20,6 +20,13 @@ pub enum MemoryTypeMessage {
         /// The type that the range has.
         found: String,
     },
+    /// A program's mapping of RAM got another type than its driver asked for (arch/x86/mm/pat/memtype.c, `reserve_pfn_range`).
+    RamType {
+        /// The type that was wanted.
+        wanted: String,
+        /// The type that it got.
+        got: String,
+    },
     /// A driver tried to map memory as if it were a device.
     IoremapOnRam {
         /// First byte.
@@ -75,7 +82,14 @@ fn parse_pat(body: &str) -> Option<MemoryTypeMessage> {
     if body.contains("PAT not supported") || body.contains("PAT support disabled") {
         return Some(MemoryTypeMessage::PatDisabled(scan::words(body)));
     }
-    conflict(body)
+    conflict(body).or_else(|| ram_type(body))
+}
+
+/// `x86/PAT: Xorg:812 map pfn RAM range req write-combining for [mem 0x1000-0x1fff], got write-back`.
+fn ram_type(body: &str) -> Option<MemoryTypeMessage> {
+    let (wanted, rest) = scan::after(body, " map pfn RAM range req ")?.split_once(" for [mem ")?;
+    let (_, got) = rest.split_once("], got ")?;
+    Some(MemoryTypeMessage::RamType { wanted: wanted.to_owned(), got: scan::words(got) })
 }
 
 /// Encodings of the IA32_PAT register (Intel SDM volume 3, table 12-10).

@@ -63,7 +63,7 @@ pub enum PcieMessage {
     },
     /// One of the errors that a bus error was reported for, by the kernel's short name of its bit.
     ErrorBit(String),
-    /// A device did not answer when its power state was to be changed: it is gone or asleep.
+    /// A device does not answer, to its driver, at a reset, or when its power state was to be changed: it is gone or asleep.
     Inaccessible,
     /// A port cut the link below it off because of an error (Downstream Port Containment).
     Contained,
@@ -84,7 +84,10 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
     match body.as_bytes().first()? {
         b'0'..=b'9' => bandwidth(body),
         b'M' => payload(body),
-        b'P' => parse_bus_error(body).or_else(|| parse_aspm(body)).or_else(|| parse_unknown_option(body)),
+        b'P' => parse_bus_error(body)
+            .or_else(|| parse_aspm(body))
+            .or_else(|| parse_unknown_option(body))
+            .or_else(|| parse_inaccessible(body)),
         b'(' => parse_ixgbe(body),
         b'A' => {
             let rest = body.strip_prefix("AER: ")?;
@@ -96,10 +99,10 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
             .starts_with("This is not sufficient for optimal performance of this card")
             .then_some(PcieMessage::TooSlow),
         b'W' | b'S' => parse_acs(body),
-        b'U' => (body.starts_with("Unable to change power state") && body.contains("device inaccessible"))
-            .then_some(PcieMessage::Inaccessible),
+        b'U' | b'N' => parse_inaccessible(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)),
-        b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)),
+        b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)).or_else(|| parse_inaccessible(body)),
+        b'n' => parse_inaccessible(body),
         b'd' => parse_aspm(body),
         _ => None,
     }
@@ -218,6 +221,20 @@ fn parse_unknown_option(body: &str) -> Option<PcieMessage> {
     Some(PcieMessage::UnknownOption(option.trim_end_matches(['\'', '`']).to_owned()))
 }
 
+/// That a device does not answer: drivers/pci/pci.c (`pci_power_up`, `pci_dev_wait`), drivers/net/ethernet/intel/{igb,igc} (`rd32`),
+/// drivers/nvme/host/pci.c (`nvme_warn_reset`), and NVIDIA's own driver.
+fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
+    let body = scan::of_drive(body).unwrap_or(body);
+    let says = |start: &str, part: &str| body.starts_with(start) && body.contains(part);
+    let is_gone = says("Unable to change power state", "device inaccessible")
+        || says("can't change power state", "config space inaccessible")
+        || says("not ready ", "; giving up")
+        || says("PCIe link lost, device now detached", "")
+        || says("controller is down; will reset: ", "CSTS=0xffffffff")
+        || says("NVRM: ", "GPU has fallen off the bus");
+    is_gone.then_some(PcieMessage::Inaccessible)
+}
+
 #[cfg(test)]
 mod tests {
     fn check(log: &str, expect: &str) {
@@ -230,6 +247,13 @@ mod tests {
             "vfio-pci 0000:3f:00.0: Unable to change power state from D0 to D3hot, device inaccessible",
             "Inaccessible",
         );
+        check("igc 0000:0a:00.0 eno1: PCIe link lost, device now detached", "Inaccessible");
+        check("vfio-pci 0000:01:00.0: not ready 65535ms after FLR; giving up", "Inaccessible");
+        check(
+            "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
+            "Inaccessible",
+        );
+        check("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "Inaccessible");
         check(
             "pci 0000:44:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of 63.012 Gb/s with 16.0 GT/s PCIe x4 link)",
             "Bandwidth { available_mbps: 31504, link: Link { speed_gts_tenths: 80, lanes: 4 }, limited_at: Some(0000:40:03.3), capable_mbps: Some(63012), capable: Some(Link { speed_gts_tenths: 160, lanes: 4 }) }",

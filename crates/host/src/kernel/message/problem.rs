@@ -2,8 +2,8 @@
 
 use super::fault::Cause;
 use super::{
-    AmdViMessage, DriverMessage, EehMessage, GartMessage, IommuMessage, MemoryTypeMessage, Message,
-    PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage,
+    AmdViMessage, DriverMessage, EehMessage, GartMessage, HostBridgeMessage, IommuMessage, MemoryTypeMessage,
+    Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage,
 };
 
 impl Message {
@@ -27,6 +27,16 @@ impl Message {
             Self::Driver(DriverMessage::NoHostMemoryBuffer) => {
                 Some("a drive got no buffer in the host's memory, and works without")
             }
+            Self::Driver(DriverMessage::ControllerRefused { .. }) => {
+                Some("the memory controller refused an access of a PCI Express controller or another device")
+            }
+            Self::Driver(DriverMessage::CommandTimeout) => Some("a drive did not complete a command in time"),
+            Self::Driver(DriverMessage::AddressMode) => Some(
+                "a program in user space has virtual addresses for DMA, and a driver without an IOMMU (uio): bind vfio-pci",
+            ),
+            Self::Driver(DriverMessage::NoRegisters) => Some(
+                "a device got no room for its registers: its windows above it are too small, or firmware assigned none",
+            ),
             Self::Driver(DriverMessage::NoMemoryKey) => {
                 Some("an RDMA adapter has no memory key left, a limit of its own: registrations fail")
             }
@@ -34,6 +44,9 @@ impl Message {
             Self::Fault(_) => Some("an IOMMU refused an access"),
             Self::Xen(XenMessage::SetupProblem(_)) => Some("a step of setting Xen's IOMMU up went wrong"),
             Self::Xen(XenMessage::Virtualisation(_)) => None,
+            Self::HostBridge(HostBridgeMessage::LinkDown) => {
+                Some("no device answered behind a host bridge: its link did not come up")
+            }
             Self::Boot(_) | Self::HostBridge(_) => None,
         }
     }
@@ -43,6 +56,9 @@ fn of_iommu(message: &IommuMessage) -> Option<&'static str> {
     match message {
         IommuMessage::DefaultDomainFallback(_) => Some("no IOMMU domain of the wanted type could be made"),
         IommuMessage::UserAttachRefused => Some("the kernel refused to give a device to user space"),
+        IommuMessage::GroupNotViable { .. } => {
+            Some("other devices of its IOMMU group keep a device from user space")
+        }
         IommuMessage::FaultsSuppressed(_) => Some("more faults than the kernel printed"),
         IommuMessage::UnsafeNoIommu => Some("user space drives a device without an IOMMU"),
         IommuMessage::DefaultDomain { .. }
@@ -144,6 +160,9 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
 fn of_memory_type(message: &MemoryTypeMessage) -> Option<&'static str> {
     match message {
         MemoryTypeMessage::Conflict { .. } => Some("two mappings want different memory types"),
+        MemoryTypeMessage::RamType { .. } => Some(
+            "a mapping of memory got another type than its driver asked for, which has to set it first (set_memory_wc)",
+        ),
         MemoryTypeMessage::IoremapOnRam { .. } => Some("a driver mapped memory as if it were a device"),
         MemoryTypeMessage::MtrrMismatch { .. } | MemoryTypeMessage::MtrrOverlap(_) => {
             Some("two MTRRs disagree")

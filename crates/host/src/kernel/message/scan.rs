@@ -66,6 +66,12 @@ pub(super) fn bdf(text: &str) -> Option<Bdf> {
     text.get(..length)?.trim_end_matches([':', '.']).parse().ok()
 }
 
+/// What the NVMe driver says of a drive, whose number it has in place of an address: `nvme nvme0: text`.
+pub(super) fn of_drive(body: &str) -> Option<&str> {
+    let (number, text) = body.strip_prefix("nvme nvme")?.split_once(": ")?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
+}
+
 /// Kernel text kept as it is, without the line's padding.
 pub(super) fn words(text: &str) -> String {
     text.trim().to_owned()

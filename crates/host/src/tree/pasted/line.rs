@@ -66,6 +66,8 @@ pub(super) enum Kind<'l> {
     Command { file: Option<&'static str>, host: Option<&'l str> },
     /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
     GroupMember { group: u32, listing: &'l str },
+    /// The line of such a script above the members of a group: `IOMMU Group 13:`.
+    GroupHeading { group: u32 },
     /// A function with its driver, as `dpdk-devbind.py` prints it, in lspci's words.
     Bound([String; 4]),
     /// The first line of one of lspci's records or trees, after so many blanks.
@@ -98,7 +100,7 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
     if let Some(command) = prompt::command(trimmed) {
         return Kind::Command { file: prompt::file_of_output(command), host: prompt::host(trimmed) };
     }
-    if let Some(member) = group_member(trimmed) {
+    if let Some(member) = group_member(trimmed).or_else(|| group_heading(trimmed)) {
         return member;
     }
     if let Some(link) = group_link(trimmed) {
@@ -169,6 +171,12 @@ fn group_member(line: &str) -> Option<Kind<'_>> {
     let listing = listing.trim_start_matches([':', ' ', '\t', '-']);
     let is_record = Format::of(listing) == Some(Format::Listing);
     Some(Kind::GroupMember { group: group.parse().ok()?, listing }).filter(|_| is_record)
+}
+
+/// `IOMMU Group 13:`, `IOMMU group 13`.
+fn group_heading(line: &str) -> Option<Kind<'_>> {
+    let rest = line.strip_prefix("IOMMU Group ").or_else(|| line.strip_prefix("IOMMU group "))?;
+    Some(Kind::GroupHeading { group: rest.trim_end_matches(':').parse().ok()? })
 }
 
 /// `/sys/kernel/iommu_groups/1/devices/0000:01:00.0`.

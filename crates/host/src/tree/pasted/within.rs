@@ -5,7 +5,7 @@ use crate::kernel::message;
 use crate::pci::lspci::Format;
 
 /// How messages begin that people quote in a sentence, or whose beginning a copy lost.
-const STARTS: [&str; 7] = [
+const STARTS: [&str; 12] = [
     "DMAR: ",
     "DMAR:[",
     "AMD-Vi: ",
@@ -13,6 +13,11 @@ const STARTS: [&str; 7] = [
     "DMA: Out of SW-IOMMU space",
     "INTR-REMAP: ",
     "(XEN) ",
+    "mtrr: type mismatch",
+    "vfio error: ",
+    "vfio: error, ",
+    "vfio 0",
+    "EAL: ",
 ];
 
 /// Something of a host inside of a line.
@@ -52,9 +57,19 @@ fn span(text: &str) -> Option<Within<'_>> {
 /// The message that begins with these words inside of a line, at the start of a word.
 fn message_from<'l>(line: &'l str, start: &str) -> Option<&'l str> {
     let at = line.find(start)?;
+    let at = device_before(line.get(..at)?).unwrap_or(at);
     let follows_word = line.get(..at)?.ends_with(|c: char| c.is_alphanumeric());
     let text = line.get(at..)?;
     (!follows_word && is_problem(text)).then_some(text)
+}
+
+/// The byte at which the driver and the address begin that a text ends in: `the log has amdgpu 0000:0d:00.0: `.
+fn device_before(text: &str) -> Option<usize> {
+    let before = text.trim_end().strip_suffix(':')?;
+    let (before, address) = before.rsplit_once(' ')?;
+    address.parse::<crate::Bdf>().ok().filter(|_| address.matches(':').count() == 2)?;
+    let driver = before.trim_end().rsplit([' ', '`', '"', '(']).next()?;
+    (!driver.is_empty()).then(|| before.trim_end().len() - driver.len())
 }
 
 /// Whether a text is a message of the kernel that tells of something wrong.
@@ -83,6 +98,10 @@ mod tests {
         check(format!("- seen as `{start}`"), &[Within::Function(start)]);
         let driver = "xhci_hcd 0000:00:14.0: WARNING: Host System Error";
         check(format!("  {driver}"), &[Within::Message(driver)]);
+        let full = "amdgpu 0000:0d:00.0: swiotlb buffer is full (sz: 2097152 bytes), total 32768 (slots), used 0 (slots)";
+        check(format!("dmesg is full of: {full}"), &[Within::Message(full)]);
+        let refused = "vfio error: 0000:01:00.0: group 1 is not viable";
+        check(format!("qemu: -device vfio-pci,host=01:00.0: {refused}"), &[Within::Message(refused)]);
         check("add `iommu=pt` and look for DMAR: lines in the log".to_owned(), &[]);
         check("NOTDMAR: [DMA Read] Request device [00:14.0] fault addr 0".to_owned(), &[]);
         check(String::new(), &[]);

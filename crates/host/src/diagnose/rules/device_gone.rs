@@ -1,0 +1,59 @@
+//! Devices that no longer answer.
+
+use super::Rule;
+use crate::Bdf;
+use crate::Citation;
+use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
+use crate::facts::Host;
+
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find: |case: &Case<'_>| {
+        case.host.log.inaccessible.iter().map(|(address, at)| finding(case.host, *address, at)).collect()
+    },
+    explains: &[Explanation {
+        id: Id::DeviceGone,
+        meaning: "A device did not answer: its driver, a reset or a change of its power state read all ones. Its link is down, it \
+                  has no power, it sleeps where nothing wakes it, or its firmware hangs. What its driver says afterwards follows from that.",
+        severity: "critical",
+        evidence: "the first such line of the PCI core or of its driver",
+        fix: "look at what the log says just before of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
+              bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm=off`, \
+              `pcie_port_pm=off`)",
+        risk: "what uses it ends when it is taken off the bus; without ASPM and power states of ports the machine draws more power",
+        verify: "`lspci -vvs ADDRESS` shows no `!!! Unknown header type`, and no such line comes again",
+    }],
+};
+
+/// A finding on a device that did not answer.
+fn finding(host: &Host, address: Bdf, at: &Citation) -> Finding {
+    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
+    let by_user = driver.is_some_and(|driver| driver.value.contains("vfio"));
+    let first = match by_user {
+        true => {
+            "after a reset for a guest it did not come back: another way to reset it may (`reset_method` of it in sysfs), else \
+             only a cold boot"
+        }
+        false => {
+            "look at what the log says just before, of it and of the port above it; then take it off the bus and scan again (`remove` \
+             of it, `rescan` of /sys/bus/pci), or boot cold"
+        }
+    };
+    Finding {
+        id: Id::DeviceGone,
+        severity: Severity::Critical,
+        address: Some(address),
+        what: "it did not answer any more: its link is down, it has no power, it sleeps, or its firmware hangs".to_owned(),
+        evidence: vec![at.clone()],
+        fix: format!(
+            "{first}. If it comes again, keep links and ports from sleeping for one boot (`pcie_aspm=off pcie_port_pm=off`): whether that ends \
+             it tells; update the card's and the machine's firmware"
+        )
+        .into(),
+        risk: "what uses the device ends when it is taken off the bus".to_owned(),
+        verify: "no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
