@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every finding there is.
-const FINDINGS: [&str; 34] = [
+const FINDINGS: [&str; 35] = [
     "strict-on-fast-adapter",
     "lazy-against-request",
     "strict-against-request",
@@ -37,6 +37,7 @@ const FINDINGS: [&str; 34] = [
     "device-gone",
     "group-not-viable",
     "link-degraded",
+    "pcie-errors",
     "payload-mismatch",
     "acs-redirect",
     "ats-off",

@@ -18,8 +18,9 @@ pub(super) const RULE: Rule = Rule {
         severity: "critical for fatal errors; warning for uncorrected ones, and where a port cut its link off; \
                    note for corrected ones",
         evidence: "the kernel's lines on AER and on containment by ports",
-        fix: "look at the error registers of both ends of the link; reseat the card or its cable, and update \
-              its firmware. `ACSViol` means that a device sent what its port forbids",
+        fix: "of packets that were sent again, whether the errors end without ASPM tells first; of a device that did not answer in time \
+              (CmpltTO), what the log says of it before. Then look at the error registers of both ends of the link; reseat the card \
+              or its cable, and update its firmware. `ACSViol` means that a device sent what its port forbids",
         risk: "reseating takes the machine down; `pci=noaer` only hides the errors",
         verify: "no new such line in `dmesg` under load",
     }],
@@ -60,10 +61,7 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
         address: Some(address),
         what: format!("PCI Express errors were logged at {address}{below}: {counts}{names}{cut}"),
         evidence,
-        fix: Advice::say("look at the error registers (")
-            .and_run(Command::new("lspci").arg("-vvs").arg(address.to_string()))
-            .and_say(" as root: DevSta, UESta, CESta); reseat the card or its cable, and update its firmware")
-            .and_say(if is_replayed(errors) { REPLAYED } else { "" }),
+        fix: fix(address, errors),
         risk: "reseating takes the machine down; pci=noaer only hides the errors".to_owned(),
         verify: "no new such line in `dmesg` under load".into(),
         gain: None,
@@ -72,13 +70,28 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
     })
 }
 
-/// What replays may come from that no card and no cable mends.
-const REPLAYED: &str = "; packets that are sent again after a time-out may come from a link that sleeps too deeply (ASPM): whether they end \
-                        with `pcie_aspm=off` for one boot tells";
-
-/// Whether packets were sent again because no answer came in time. The names are those of drivers/pci/pcie/aer.c.
-fn is_replayed(errors: &PcieErrors) -> bool {
-    errors.names.iter().any(|name| name.contains("Timeout") || name.contains("Rollover"))
+/// What to do about the errors, the most probable cause first. The names are those of drivers/pci/pcie/aer.c.
+fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
+    const REPAIRED: &str = "packets were sent again, and nothing was lost. A link that sleeps too deeply (ASPM) is a frequent cause: whether the \
+                            errors end with `pcie_aspm=off` for one boot tells. Else look at the error registers (";
+    const SILENT: &str = "find out why the device below did not answer in time: it is being reset, sleeps, hangs or is gone, by the lines of the \
+                          log before the first error. Then look at the error registers (";
+    /// Errors after which the link sends a packet again.
+    const REPEATED: [&str; 5] = ["RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"];
+    let has = |part: &str| errors.names.iter().any(|name| name.contains(part));
+    let is_repaired = errors.fatal.count == 0
+        && errors.uncorrected.count == 0
+        && !errors.names.is_empty()
+        && errors.names.iter().all(|name| REPEATED.iter().any(|repeated| name.contains(repeated)));
+    let (first, last) = match is_repaired {
+        true => (REPAIRED, "; reseat the card or its cable, and update its firmware"),
+        false if has("CmpltTO") => (SILENT, "; update its firmware"),
+        false => ("look at the error registers (", "; reseat the card or its cable, and update its firmware"),
+    };
+    Advice::say(first)
+        .and_run(Command::new("lspci").arg("-vvs").arg(address.to_string()))
+        .and_say(" as root: DevSta, UESta, CESta)")
+        .and_say(last)
 }
 
 /// Which adapters are below a port: `, above 0000:05:00.0`.
