@@ -422,6 +422,9 @@ impl Reader {
     /// Takes a line that looks like nothing by itself.
     fn take_other(&mut self, number: u32, line: &str) {
         let is_blank = line.trim().is_empty();
+        if is_blank {
+            self.group = None;
+        }
         match self.open {
             Some(path) if is_listing(path) && lspci::continues_record(line) => {
                 let text = line.get(self.indent..).filter(|_| line.len() > self.indent).unwrap_or("");

@@ -165,6 +165,19 @@ fn excerpts_in_prose_are_found() {
 }
 
 #[test]
+fn a_group_has_the_functions_below_its_heading() {
+    let text = "IOMMU group 7\n\t00:1b.0 Audio device [0403]: Intel x [8086:8ca0]\n\
+                IOMMU Group 1:\n\t01:00.0 VGA compatible controller [0300]: NVIDIA y [10de:1187]\n\
+                \t01:00.1 Audio device [0403]: NVIDIA z [10de:0e0a]\n\n\
+                and this is another list:\n02:00.0 Ethernet controller [0200]: Intel w [8086:1521]\n";
+    let expect = "00:1b.0 Audio device [0403]: Intel x [8086:8ca0]\n\tIOMMU group: 7\n\
+                  01:00.0 VGA compatible controller [0300]: NVIDIA y [10de:1187]\n\tIOMMU group: 1\n\
+                  01:00.1 Audio device [0403]: NVIDIA z [10de:0e0a]\n\tIOMMU group: 1\n\n\
+                  02:00.0 Ethernet controller [0200]: Intel w [8086:1521]\n";
+    assert_eq!(one(text, LISTING).body, expect);
+}
+
+#[test]
 fn listed_groups_are_groups_of_the_host() {
     let text = "$ lspci\n01:00.0 Ethernet controller: x\n02:00.0 Ethernet controller: y\n\n\
                 $ find /sys/kernel/iommu_groups/ -type l\n/sys/kernel/iommu_groups/7/devices/0000:01:00.0\n";
