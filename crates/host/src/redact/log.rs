@@ -86,14 +86,8 @@ impl Redactor {
             before.program_message.or_else(|| (before.key_lines > 0).then(|| key_body(line)).flatten());
         match start {
             Some(start) => self.redact_message_from(line, start).into(),
-            None if self.key.is_none() && !self.may_hold_secret(line) => line.into(),
-            None => self.redact_line(line).into(),
+            None => self.redact_line(line),
         }
-    }
-
-    /// Whether a line may contain a secret, by its words or because it was seen before.
-    fn may_hold_secret(&self, line: &str) -> bool {
-        sign::may_be_in(line) || self.secrets.is_any_within(line)
     }
 
     /// Redacts an argument or environment variable of init, which the kernel prints one per line (init/main.c,
@@ -107,13 +101,20 @@ impl Redactor {
         format!("{}{name}={value}{}", self.redact_message(&line[..start]), &line[end..])
     }
 
-    /// Redacts a line of the kernel.
-    fn redact_line(&mut self, line: &str) -> String {
+    /// Redacts a line of the kernel. Most hold nothing, and stay as they are.
+    fn redact_line<'l>(&mut self, line: &'l str) -> Cow<'l, str> {
+        let may_hold_secret = sign::may_be_in(line);
+        if self.key.is_none() && !may_hold_secret && !self.secrets.is_any_within(line) {
+            return line.into();
+        }
         let end = line.trim_end_matches(['\r', '\n']).len();
         let (words, line_end) = line.split_at(end);
-        let (message, mark, arguments) = self.message_and_arguments(words);
+        let (message, mark, arguments) = match may_hold_secret {
+            true => self.message_and_arguments(words),
+            false => (words, "", String::new()),
+        };
         // The text before the arguments is kept, because a capture of this capture must find it again.
-        format!("{}{mark}{arguments}{line_end}", self.redact_message(message))
+        format!("{}{mark}{arguments}{line_end}", self.redact_message(message)).into()
     }
 
     /// Redacts a line from byte `start` to its line feed.
@@ -136,9 +137,6 @@ impl Redactor {
 
     /// Splits a line into message, text before the kernel arguments, and the arguments, which are redacted.
     fn message_and_arguments<'l>(&mut self, line: &'l str) -> (&'l str, &'l str, String) {
-        if !sign::may_be_in(line) {
-            return (line, "", String::new());
-        }
         let at = |mark: &str| line.find(mark).map(|at| (at, at + mark.len()));
         if let Some((start, end)) = at(UNKNOWN_MARK) {
             let (list, tail) = line[end..].rsplit_once('"').unwrap_or((&line[end..], ""));
@@ -462,7 +460,7 @@ fn tag(line: &str) -> Option<Sender<'_>> {
 }
 
 fn tag_by_pattern(line: &str) -> Option<Sender<'_>> {
-    let [all, name, number] = PROGRAM_TAG.groups(line, 0)?;
+    let [all, name, number] = PROGRAM_TAG.groups(line)?;
     Some(Sender { name: line.get(name?)?, digits: number?.len(), message: all?.end })
 }
 
@@ -535,8 +533,8 @@ fn facility(line: &str) -> Option<(bool, &str)> {
 
 /// The byte at which the first secret of a message begins, by the name or words before it.
 fn secret_start(words: &str) -> Option<usize> {
-    let values = std::iter::successors(next_value(words, 0), |(_, start)| next_value(words, *start));
-    let named = values.into_iter().find(|(name, start)| is_secret_value(words, name, *start));
+    let mut values = std::iter::successors(next_value(words, 0), |(_, start)| next_value(words, *start));
+    let named = values.find(|(name, start)| is_secret_value(words, name, *start));
     named.map(|(_, value)| value).into_iter().chain(announced::value_start(words)).min()
 }
 
@@ -558,12 +556,8 @@ fn next_value(words: &str, from: usize) -> Option<(Range<usize>, usize)> {
 
 /// Whether the value that begins at a byte is a secret by the name before it.
 fn is_secret_value(words: &str, name: &Range<usize>, value_start: usize) -> bool {
-    let (separator, value) = (words.get(name.end..value_start), words.get(value_start..));
-    let (name, separator, value) = (
-        words.get(name.clone()).unwrap_or_default(),
-        separator.unwrap_or_default(),
-        value.unwrap_or_default(),
-    );
+    let (separator, value) = (&words[name.end..value_start], &words[value_start..]);
+    let name = &words[name.clone()];
     // Before a colon, words such as `pin` and `session` are usually no secrets.
     let is_secret = match separator.contains('=') {
         true => secrets::is_secret(name),

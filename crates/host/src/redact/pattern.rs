@@ -27,36 +27,32 @@ impl Pattern {
         Self { text, small: OnceLock::new(), fast: OnceLock::new(), searched_bytes: AtomicUsize::new(0) }
     }
 
-    /// Where the first match at or after byte `from` is, and its groups: as many as are asked for.
-    pub(super) fn groups<const N: usize>(
-        &self,
-        text: &str,
-        from: usize,
-    ) -> Option<[Option<Range<usize>>; N]> {
-        let searched = self.searched_bytes.fetch_add(text.len().saturating_sub(from), Ordering::Relaxed);
+    /// Where the first match is, and its groups: as many as are asked for.
+    pub(super) fn groups<const N: usize>(&self, text: &str) -> Option<[Option<Range<usize>>; N]> {
+        let searched = self.searched_bytes.fetch_add(text.len(), Ordering::Relaxed);
         match searched <= SMALL_BYTES_MAX && text.is_ascii() {
-            true => self.groups_by_small(text, from),
-            false => self.groups_by_fast(text, from),
+            true => self.groups_by_small(text),
+            false => self.groups_by_fast(text),
         }
     }
 
-    fn groups_by_small<const N: usize>(&self, text: &str, from: usize) -> Option<[Option<Range<usize>>; N]> {
+    fn groups_by_small<const N: usize>(&self, text: &str) -> Option<[Option<Range<usize>>; N]> {
         let small = self.small.get_or_init(|| for_ascii(&(self.text)())).as_ref()?;
         let mut captures = small.create_captures();
-        small.search_captures(&regex_automata::Input::new(text).range(from..), &mut captures);
+        small.captures(text, &mut captures);
         captures.is_match().then(|| std::array::from_fn(|group| captures.get_group(group).map(Into::into)))
     }
 
-    fn groups_by_fast<const N: usize>(&self, text: &str, from: usize) -> Option<[Option<Range<usize>>; N]> {
+    fn groups_by_fast<const N: usize>(&self, text: &str) -> Option<[Option<Range<usize>>; N]> {
         let fast = self.fast.get_or_init(|| regex::Regex::new(&(self.text)()).ok());
-        let captures = fast.as_ref()?.captures_at(text, from)?;
+        let captures = fast.as_ref()?.captures(text)?;
         Some(std::array::from_fn(|group| captures.get(group).map(|group| group.range())))
     }
 
     /// Both readings of a text, for tests.
     #[cfg(test)]
     pub(super) fn both<const N: usize>(&self, text: &str) -> [Option<[Option<Range<usize>>; N]>; 2] {
-        [self.groups_by_small(text, 0), self.groups_by_fast(text, 0)]
+        [self.groups_by_small(text), self.groups_by_fast(text)]
     }
 }
 

@@ -90,7 +90,14 @@ const LEARNT_MAX: usize = 64;
 
 /// Secrets that were seen, longest first: one may contain another. Their values are redacted wherever else they stand.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found(Vec<Finder<'static>>);
+pub(super) struct Found(Vec<Known>);
+
+/// A secret that was seen.
+#[derive(Debug, Clone)]
+struct Known {
+    value: String,
+    finder: Finder<'static>,
+}
 
 impl Found {
     /// Remembers a secret's value, unless it is short, or part of an option's name.
@@ -99,23 +106,26 @@ impl Found {
         if self.0.len() < LEARNT_MAX
             && value.chars().count() >= LEARNT_CHARS_MIN
             && !value.contains(REDACTED)
-            && !self.0.iter().any(|known| known.needle() == value.as_bytes())
+            && !self.0.iter().any(|known| known.value == value)
             && !is_word_of_options(value)
         {
-            let at = self.0.partition_point(|known| known.needle().len() >= value.len());
-            self.0.insert(at, Finder::new(value).into_owned());
+            let at = self.0.partition_point(|known| known.value.len() >= value.len());
+            self.0.insert(at, Known { value: value.to_owned(), finder: Finder::new(value).into_owned() });
         }
     }
 
     /// Those that a text contains, longest first.
     pub(super) fn within(&self, text: &str) -> Vec<String> {
-        let within = self.0.iter().filter(|known| known.find(text.as_bytes()).is_some());
-        within.filter_map(|known| String::from_utf8(known.needle().to_vec()).ok()).collect()
+        self.known_within(text).map(|known| known.value.clone()).collect()
     }
 
     /// Whether a text contains one.
     pub(super) fn is_any_within(&self, text: &str) -> bool {
-        self.0.iter().any(|known| known.find(text.as_bytes()).is_some())
+        self.known_within(text).next().is_some()
+    }
+
+    fn known_within(&self, text: &str) -> impl Iterator<Item = &Known> {
+        self.0.iter().filter(|known| known.finder.find(text.as_bytes()).is_some())
     }
 }
 
@@ -127,9 +137,9 @@ fn is_word_of_options(value: &str) -> bool {
     names.into_iter().any(|name| name.to_ascii_lowercase().contains(&value))
 }
 
-/// Whether a text begins with so many hexadecimal digits.
-pub(super) fn starts_with_hex(text: &str, count: usize) -> bool {
-    text.bytes().take(count).filter(u8::is_ascii_hexdigit).count() == count
+/// Whether a text begins with two hexadecimal digits.
+pub(super) fn starts_with_hex(text: &str) -> bool {
+    text.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2
 }
 
 /// Whether a value may contain a token: a quick look that passes over most.
@@ -181,7 +191,7 @@ fn is_harmless(name: &str) -> bool {
 
 /// `p%61ssword`: no option is spelled so, unless something is to be hidden.
 fn is_percent_encoded(name: &str) -> bool {
-    name.split('%').skip(1).any(|rest| starts_with_hex(rest, 2))
+    name.split('%').skip(1).any(starts_with_hex)
 }
 
 /// The value of an argument without its secrets. `name` is empty for a bare argument.

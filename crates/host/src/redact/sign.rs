@@ -44,11 +44,11 @@ pub(super) fn may_be_in(line: &str) -> bool {
     let mut name_end = 0;
     has_long_word(line)
         || finder.find_overlapping_iter(line).any(|found| {
-            let rest = line.get(found.end()..).unwrap_or_default();
+            let rest = &line[found.end()..];
             match SIGNS.get(found.pattern().as_usize()) {
                 Some((_, Sign::Sure)) | None => true,
                 Some((_, Sign::Flag)) => line[..found.start()].ends_with(|c: char| c.is_whitespace()),
-                Some((_, Sign::Encoded)) => starts_with_hex(rest, 2),
+                Some((_, Sign::Encoded)) => starts_with_hex(rest),
                 // What follows a name is looked at once, however many signs are in it.
                 Some((_, Sign::Name)) if found.end() <= name_end => false,
                 Some((_, Sign::Name)) => {

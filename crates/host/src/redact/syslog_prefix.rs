@@ -44,7 +44,7 @@ impl SyslogPrefix {
     /// only if it is of this host, of the kernel, or has a process ID.
     pub(super) fn of(line: &str, host: Option<&str>) -> Option<Self> {
         let found = |pattern: &Pattern| {
-            let [all, host, program] = pattern.groups(line, 0)?;
+            let [all, host, program] = pattern.groups(line)?;
             let prefix = Self { host: host?, program: program?, message: all?.end };
             let has_process = line.get(..prefix.message)?.trim_end().ends_with("]:");
             // A name with blanks is one only with a process ID.
