@@ -92,14 +92,15 @@ impl Names {
         let mut found: BTreeMap<Key, Option<String>> =
             wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
         let host_is_newer = host_head.and_then(date) > date(BUILT_IN);
+        let lacks_name = |found: &BTreeMap<Key, Option<String>>| found.values().any(Option::is_none);
         if !host_is_newer {
             pick(BUILT_IN, &mut found);
         }
-        let lacks_name = found.values().any(Option::is_none);
-        if let Some(table) = host_head.filter(|_| lacks_name).and_then(|_| read_host_table()) {
+        let is_host_asked = host_head.is_some() && lacks_name(&found);
+        if let Some(table) = is_host_asked.then(read_host_table).flatten() {
             pick(&table, &mut found);
         }
-        if host_is_newer {
+        if host_is_newer && lacks_name(&found) {
             pick(BUILT_IN, &mut found);
         }
         Self { found: found.into_iter().filter_map(|(key, name)| Some((key, name?))).collect() }
@@ -191,9 +192,10 @@ fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
         if key.parent().is_none() {
             rest = entry;
         }
-        let own_line = lines(entry).next().unwrap_or_default();
+        let own_line_end = memchr::memchr(b'\n', entry.as_bytes()).unwrap_or(entry.len());
+        let (own_line, below) = entry.split_at(own_line_end);
         if !matches!(key, Key::Subsystem(..) | Key::Interface(..)) {
-            sections.insert(*key, section(&entry[own_line.len()..], key.indent()));
+            sections.insert(*key, section(below, key.indent()));
         }
         name.get_or_insert_with(|| own_line.trim().to_owned());
     }
@@ -215,8 +217,8 @@ fn section<'t>(text: &'t str, indent: &str) -> &'t str {
     let belongs =
         |rest: &str| rest.is_empty() || rest.starts_with(['\n', '\r', '#']) || rest.starts_with(indent);
     let mut ends = memchr::memchr_iter(b'\n', text.as_bytes());
-    let end = ends.find(|end| !belongs(text.get(end + 1..).unwrap_or_default()));
-    text.get(..end.unwrap_or(text.len())).unwrap_or_default()
+    let end = ends.find(|end| !belongs(&text[end + 1..]));
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// Lines, found faster than `str::lines` does.

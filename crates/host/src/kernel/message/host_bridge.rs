@@ -21,7 +21,7 @@ pub enum HostBridgeMessage {
     LinkDown,
 }
 
-/// What drivers say, in small letters.
+/// What drivers say, with capitals or without.
 const LINK_DOWN: [&str; 6] = [
     "link down",
     "pcie link down",
@@ -34,8 +34,7 @@ const LINK_DOWN: [&str; 6] = [
 /// Reads a message about a host bridge.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<HostBridgeMessage> {
     let device = device?;
-    let words = body.trim_start().trim_end_matches(['.', '!']).to_ascii_lowercase();
-    if device.driver.contains("pci") && device.bdf.is_none() && LINK_DOWN.contains(&words.as_str()) {
+    if device.driver.contains("pci") && device.bdf.is_none() && is_link_down(body) {
         return Some(HostBridgeMessage::LinkDown);
     }
     if let Some(bus) = body.strip_prefix("PCI host bridge to bus ") {
@@ -51,6 +50,12 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<HostBridgeMess
         last: scan::hex(last)?,
         bus: scan::hex(bus)?,
     })
+}
+
+/// Whether a driver says that no link came up.
+fn is_link_down(body: &str) -> bool {
+    let words = body.trim_start().trim_end_matches(['.', '!']);
+    LINK_DOWN.iter().any(|known| words.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]
