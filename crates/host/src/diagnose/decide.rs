@@ -86,12 +86,11 @@ fn without_kernel_driver(host: &Host, adapter: &Adapter, driver: &Cited<String>)
         let reason = "pci-stub holds the function and does no DMA".to_owned();
         return Some(verdict(DmaPath::Unbound, Some(reason), vec![driver.at.clone()]));
     }
-    // Makers' variants name themselves first: mlx5_vfio_pci, nvgrace-gpu-vfio-pci.
-    let by_user =
-        driver.value.contains("vfio") || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
+    let by_vfio = adapter.function.vfio_driver().is_some();
+    let by_user = by_vfio || USER_DRIVERS.iter().any(|prefix| driver.value.starts_with(prefix));
     // VFIO alone asks the IOMMU for a domain of its own.
     let refused = host.log.user_attach_refused.get(&Some(adapter.function.address));
-    if let Some(refused) = refused.filter(|_| driver.value.contains("vfio")) {
+    if let Some(refused) = refused.filter(|_| by_vfio) {
         let verdict = verdict(DmaPath::User, None, vec![driver.at.clone(), refused.clone()]);
         return Some(verdict.provided_that("the kernel lets user space have it, which it refused so far"));
     }

@@ -15,6 +15,8 @@ pub enum FaultKind {
     Refused(Cause),
     /// POWER's EEH cut the device off.
     Frozen,
+    /// POWER's EEH cut a whole host bridge off.
+    Fenced,
 }
 
 /// A DMA fault, or a slot frozen because of one.
@@ -43,9 +45,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A slot that EEH cut off.
-    pub(super) fn frozen(address: Option<Bdf>, what: String, at: Citation) -> Self {
-        let kind = FaultKind::Frozen;
+    /// A slot or a host bridge that EEH cut off.
+    pub(super) fn by_eeh(kind: FaultKind, address: Option<Bdf>, what: String, at: Citation) -> Self {
         Self {
             address,
             stream: None,
@@ -80,7 +81,7 @@ impl Fault {
     pub fn cause(&self) -> Option<Cause> {
         match self.kind {
             FaultKind::Refused(cause) => Some(cause),
-            FaultKind::Frozen => None,
+            FaultKind::Frozen | FaultKind::Fenced => None,
         }
     }
 

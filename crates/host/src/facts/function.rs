@@ -47,6 +47,12 @@ impl Function {
         self.ids.class.is_some_and(|class| matches!(class.kind(), Kind::Bridge | Kind::Iommu))
     }
 
+    /// The driver that gives it to user space, if one of VFIO's is bound. Makers' variants name themselves first: mlx5_vfio_pci,
+    /// nvgrace-gpu-vfio-pci.
+    pub fn vfio_driver(&self) -> Option<&Cited<String>> {
+        self.driver.as_ref().filter(|driver| driver.value.contains("vfio"))
+    }
+
     /// Whether it has a link below it, as a root port or a switch's downstream port has.
     pub fn leads_down(&self) -> bool {
         match self.capabilities.express.get().and_then(|express| express.port) {

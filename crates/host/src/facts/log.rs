@@ -2,7 +2,7 @@
 
 use super::call_trace::{self, Shown};
 use super::device_memory::{self, DeviceMemory};
-use super::fault::{self, Fault};
+use super::fault::{self, Fault, FaultKind};
 use super::hypervisor::{self, Hypervisor};
 use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
@@ -687,7 +687,11 @@ impl LogFacts {
             EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
             _ => return,
         };
-        self.faults.push(Fault::frozen(logged.bdf(), what, logged.at.clone()));
+        let kind = match message {
+            EehMessage::Fenced { .. } => FaultKind::Fenced,
+            _ => FaultKind::Frozen,
+        };
+        self.faults.push(Fault::by_eeh(kind, logged.bdf(), what, logged.at.clone()));
     }
 
     /// Keeps what the PCI core says of a function's link.

@@ -27,7 +27,7 @@ const SLOTS_DEFAULT: u64 = 32_768;
 const MAPPING_BYTES_MAX: u64 = 128 * SLOT_BYTES;
 /// A larger pool hardly ever fits below 4 GiB, where x86 takes it from.
 const LOW_POOL_MEBIBYTES_MAX: u64 = 1024;
-
+/// What translation costs that is to end the need for bounce buffers.
 const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
 
 /// The rule, with what its findings mean.

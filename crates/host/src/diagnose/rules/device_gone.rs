@@ -1,10 +1,9 @@
 //! Devices that no longer answer.
 
 use super::Rule;
-use crate::Bdf;
-use crate::Citation;
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
+use crate::{Bdf, Citation};
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -17,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
                   has no power, it sleeps where nothing wakes it, or its firmware hangs. What its driver says afterwards follows from that.",
         severity: "critical",
         evidence: "the first such line of the PCI core or of its driver",
-        fix: "look at what the log says just before of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
+        fix: "look at what the log says just before, of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
               bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm=off`, \
               `pcie_port_pm=off`)",
         risk: "what uses it ends when it is taken off the bus; without ASPM and power states of ports the machine draws more power",
@@ -27,9 +26,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// A finding on a device that did not answer.
 fn finding(host: &Host, address: Bdf, at: &Citation) -> Finding {
-    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
-    let by_user = driver.is_some_and(|driver| driver.value.contains("vfio"));
-    let first = match by_user {
+    let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
+    let first = match is_for_guest {
         true => {
             "after a reset for a guest it did not come back: another way to reset it may (`reset_method` of it in sysfs), else \
              only a cold boot"

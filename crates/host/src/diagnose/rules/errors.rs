@@ -72,20 +72,21 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
 
 /// What to do about the errors, the most probable cause first. The names are those of drivers/pci/pcie/aer.c.
 fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
+    /// Errors after which the link sends a packet again.
+    const REPEATED: [&str; 5] = ["RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"];
     const REPAIRED: &str = "packets were sent again, and nothing was lost. A link that sleeps too deeply (ASPM) is a frequent cause: whether the \
                             errors end with `pcie_aspm=off` for one boot tells. Else look at the error registers (";
     const SILENT: &str = "find out why the device below did not answer in time: it is being reset, sleeps, hangs or is gone, by the lines of the \
                           log before the first error. Then look at the error registers (";
-    /// Errors after which the link sends a packet again.
-    const REPEATED: [&str; 5] = ["RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"];
-    let has = |part: &str| errors.names.iter().any(|name| name.contains(part));
     let is_repaired = errors.fatal.count == 0
         && errors.uncorrected.count == 0
         && !errors.names.is_empty()
         && errors.names.iter().all(|name| REPEATED.iter().any(|repeated| name.contains(repeated)));
     let (first, last) = match is_repaired {
         true => (REPAIRED, "; reseat the card or its cable, and update its firmware"),
-        false if has("CmpltTO") => (SILENT, "; update its firmware"),
+        false if errors.names.iter().any(|name| name.contains("CmpltTO")) => {
+            (SILENT, "; update its firmware")
+        }
         false => ("look at the error registers (", "; reseat the card or its cable, and update its firmware"),
     };
     Advice::say(first)

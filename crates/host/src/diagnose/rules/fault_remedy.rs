@@ -77,7 +77,7 @@ const RISK_OF_EEH: &str =
 pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
     let host = case.host;
     match first.kind {
-        FaultKind::Frozen if first.what.contains("fenced") => Remedy::new(OF_FENCE, RISK_OF_EEH),
+        FaultKind::Fenced => Remedy::new(OF_FENCE, RISK_OF_EEH),
         FaultKind::Frozen => Remedy::new(OF_EEH, RISK_OF_EEH),
         FaultKind::Refused(Cause::Interrupt) => Remedy::new(of_interrupt(first), RISK_OF_INTERRUPT),
         FaultKind::Refused(Cause::UnknownRequester) => of_unknown_requester(host, first),
@@ -167,10 +167,10 @@ fn in_crash_kernel(host: &Host) -> Option<Remedy> {
 
 /// A guest or a program maps for the device, not this kernel.
 fn of_user_space(host: &Host, fault: &Fault) -> Option<Remedy> {
-    let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
+    let driver = host.adapter(fault.address?)?.function.vfio_driver()?;
     let fix = "a guest or a program in user space has this device, and maps for it: look there for DMA to memory that it did not map, \
                or unmapped while the device still ran. At its start the device may still run from before: a reset of it ends that";
-    driver.value.contains("vfio").then(|| Remedy::new(fix, NO_RISK).shown_by(&driver.at))
+    Some(Remedy::new(fix, NO_RISK).shown_by(&driver.at))
 }
 
 /// The address is memory of a device. The allocator of IOVAs leaves such ranges out (drivers/iommu/dma-iommu.c,

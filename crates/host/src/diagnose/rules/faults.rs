@@ -96,7 +96,7 @@ fn requester(fault: &Fault) -> String {
 /// What the record proves.
 fn what_happened(kind: FaultKind) -> &'static str {
     match kind {
-        FaultKind::Frozen | FaultKind::Refused(Cause::Unknown) => "DMA was refused",
+        FaultKind::Frozen | FaultKind::Fenced | FaultKind::Refused(Cause::Unknown) => "DMA was refused",
         FaultKind::Refused(Cause::NotMapped) => "DMA was refused, as its address is not mapped",
         FaultKind::Refused(Cause::NotPermitted) => {
             "DMA was refused, as its address is mapped, but not for such an access"

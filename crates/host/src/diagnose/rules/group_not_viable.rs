@@ -1,6 +1,6 @@
 //! Adapters that user space may not have, because other devices of their IOMMU group still have drivers of the host.
 
-use super::Rule;
+use super::{Rule, is_surely_adapter};
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::{Adapter, Host};
 use crate::{Bdf, Citation};
@@ -31,14 +31,14 @@ pub(super) const RULE: Rule = Rule {
 
 /// A finding on one group.
 fn finding(host: &Host, device: Option<Bdf>, group: u32, at: &Citation) -> Finding {
-    // Of a function whose class nothing read tells, it is not known whether it is a bridge.
-    let is_known = |adapter: &&Adapter| adapter.function.ids.class.is_some() || host.iommus.visible;
-    let in_group =
-        |adapter: &&Adapter| adapter.function.iommu_group.as_ref().is_some_and(|own| own.value == group);
-    let others =
-        host.adapters.iter().filter(is_known).filter(in_group).map(|adapter| adapter.function.address);
-    let others: Vec<String> =
-        others.filter(|address| Some(*address) != device).map(|address| address.to_string()).collect();
+    let is_other = |adapter: &&Adapter| {
+        let own = adapter.function.iommu_group.as_ref();
+        own.is_some_and(|own| own.value == group)
+            && Some(adapter.function.address) != device
+            && is_surely_adapter(host, adapter)
+    };
+    let others = host.adapters.iter().filter(is_other);
+    let others: Vec<String> = others.map(|adapter| adapter.function.address.to_string()).collect();
     let of_group = match others.as_slice() {
         [] => format!("all devices of group {group} (/sys/kernel/iommu_groups/{group}/devices)"),
         others => others.join(", "),

@@ -149,12 +149,10 @@ fn silent_device(host: &Host, device: Option<Bdf>) -> Advice {
             ),
         },
     };
-    let driver = device.and_then(|device| host.adapter(device)?.function.driver.as_ref());
+    let driver = device.and_then(|device| host.adapter(device)?.function.vfio_driver());
     let why = match driver {
-        Some(driver) if driver.value.contains("vfio") => {
-            why.and_say("; `vfio_pci.disable_idle_d3=1` keeps it awake while no guest has it")
-        }
-        _ => why,
+        Some(_) => why.and_say("; `vfio_pci.disable_idle_d3=1` keeps it awake while no guest has it"),
+        None => why,
     };
     // pci=noats: 4.18.
     match host.kernel().is_none_or(|kernel| kernel.at_least(4, 18)) {

@@ -73,6 +73,11 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
+/// Whether it is known to be an adapter: of a function whose class nothing read tells, it may be a bridge.
+fn is_surely_adapter(host: &Host, adapter: &Adapter) -> bool {
+    adapter.function.ids.class.is_some() || host.iommus.visible
+}
+
 /// Lines of the log by the adapter that they are about, if they name one.
 fn by_address<T>(
     lines: impl IntoIterator<Item = T>,

@@ -1,6 +1,9 @@
 //! Where the IOMMU protects less than it could.
 
-use super::{DefaultDomain, LineEdit, Maker, Rule, counted, iommu_maker, translate_adapter, turn_iommu_on};
+use super::{
+    DefaultDomain, LineEdit, Maker, Rule, counted, iommu_maker, is_surely_adapter, translate_adapter,
+    turn_iommu_on,
+};
 use crate::Citation;
 use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
@@ -272,13 +275,11 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     if group.members.len() < 2 {
         return None;
     }
-    // Of a function whose class nothing read tells, it is not known whether it is an adapter at all.
-    let is_known = |adapter: &&Adapter| adapter.function.ids.class.is_some() || host.iommus.visible;
     let members: Vec<&Adapter> = host
         .adapters
         .iter()
         .filter(|adapter| group.members.contains(&adapter.function.address))
-        .filter(is_known)
+        .filter(|adapter| is_surely_adapter(host, adapter))
         .collect();
     let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
     let in_use =
