@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
             }
         } else if let Some(fields) = Fields::begin(self.text, number, line) {
             self.begin(Told::MachineReadable(fields));
-        } else if let Some(heading) = Heading::parse(line) {
+        } else if let Some(heading) = Heading::parse(line).or_else(|| Heading::parse_address(line)) {
             self.begin(Told::Listing(Lines { heading, first: (number, line), body: Vec::new() }));
         } else if let Some(open) = &mut self.open {
             if let Told::MachineReadable(fields) = &mut open.told {
@@ -240,6 +240,15 @@ pub fn continues_record(line: &str) -> bool {
 /// Whether a line is a field of the machine-readable format.
 pub fn is_field(line: &str) -> bool {
     machine::field(line).is_some()
+}
+
+/// The function that a command asks for, `lspci -vvs 08:00.0`: its first line is often cut off.
+pub fn asked_for(command: &str) -> Option<&str> {
+    let mut words = command.split_whitespace();
+    let asked = words
+        .find_map(|word| word.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?.split_once('s'))?;
+    let address = if asked.1.is_empty() { words.next()? } else { asked.1 };
+    heading::parse_full_address(address).map(|_| address)
 }
 
 /// Records of the same function joined into one, in the order of their first appearance. A text may hold a short list and
@@ -503,6 +512,18 @@ mod tests {
         assert_eq!((numbers.vendor, numbers.device), (Some(0x1014), Some(0x03dc)));
         assert_eq!(numbers.class.map(ClassCode::kind), Some(Kind::Bridge));
         assert_eq!((numbers.class_name, numbers.name), (None, None));
+    }
+
+    #[test]
+    fn a_record_without_its_first_line_and_titles() {
+        let short = one(
+            "08:00.0\n\t\tLnkCap:\tPort #0, Speed 8GT/s, Width x8, ASPM not supported\n\t\tLnkSta:\tSpeed 8GT/s, Width x2 (downgraded)\n",
+        );
+        assert_eq!((short.class_name.as_deref(), short.shows_driver), (None, false));
+        let Presence::Present(express) = &short.capabilities.express else { panic!("{short:?}") };
+        assert_eq!((express.link.width_max, express.link.width), (LinkWidth::new(8), LinkWidth::new(2)));
+        assert_eq!(short.capabilities.aer, Presence::Unknown);
+        assert_eq!(short.cite("LnkSta").line, Some(3));
     }
 
     #[test]

@@ -320,6 +320,8 @@ struct Reader {
     in_fence: bool,
     /// The file that the next line may belong in.
     open: Option<&'static str>,
+    /// The function that the last command asked lspci for, until its first line is seen, and the command's line.
+    asked_for: Option<(u32, String)>,
     /// Whether a command was seen whose output this is: its lines need not look like anything.
     by_command: bool,
     /// Blanks before each line of the listing, which a forum's markup adds.
@@ -362,10 +364,11 @@ impl Reader {
                 self.group = None;
                 self.in_fence = !self.in_fence;
             }
-            Kind::Command { file, host } => {
+            Kind::Command { file, function, host } => {
                 self.close();
                 self.group = None;
                 (self.open, self.by_command) = (file, file.is_some());
+                self.asked_for = function.map(|function| (number, function.to_owned()));
                 self.cut.hosts.extend(host.map(|host| (number, host.to_owned())));
                 // Somebody who prints a file again shows what it holds now.
                 if let Some(file) = file.filter(|file| is_single(file)) {
@@ -390,6 +393,7 @@ impl Reader {
                 self.cut.add_member((group, name));
             }
             Kind::Function { format, indent } => {
+                self.asked_for = None;
                 self.push(listing(format), number, line.get(indent..).unwrap_or(line));
                 self.indent = indent;
                 if let Some(group) = self.group.filter(|_| format == Format::Listing) {
@@ -426,7 +430,13 @@ impl Reader {
             self.group = None;
         }
         match self.open {
+            // What people leave out in the middle.
+            Some(path)
+                if is_listing(path) && !is_blank && line.trim().trim_matches(['.', '[', ']']).is_empty() => {}
             Some(path) if is_listing(path) && lspci::continues_record(line) => {
+                if let Some((number, function)) = self.asked_for.take_if(|_| !is_blank) {
+                    self.push(LISTING, number, &function);
+                }
                 let text = line.get(self.indent..).filter(|_| line.len() > self.indent).unwrap_or("");
                 self.push(path, number, text);
             }
@@ -479,6 +489,7 @@ impl Reader {
     /// Ends the output that is being read.
     fn close(&mut self) {
         (self.open, self.by_command, self.indent) = (None, false, 0);
+        self.asked_for = None;
     }
 }
 

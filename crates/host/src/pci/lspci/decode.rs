@@ -107,8 +107,8 @@ fn express(block: &Block<'_>) -> Express {
         slot_implemented,
         device: device(block, port),
         device2: device2(block),
-        // Before pciutils 3.6 link registers are printed also where there is no link.
-        link: if port.is_some_and(PortType::has_link) { link(block) } else { LinkRegisters::default() },
+        // Before pciutils 3.6 link registers are printed also where there is no link. Of a port without a title they tell that it has one.
+        link: if port.is_none_or(PortType::has_link) { link(block) } else { LinkRegisters::default() },
         slot: (slot_implemented == Some(true)).then(|| slot(block)),
     }
 }

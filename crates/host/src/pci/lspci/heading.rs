@@ -31,6 +31,20 @@ impl<'a> Heading<'a> {
         let (name, ids) = name_and_ids(device);
         Some(Self { bdf, class, class_name, ids, name, revision, interface })
     }
+
+    /// Parses an address alone, which stands for a first line that was cut off.
+    pub(super) fn parse_address(line: &str) -> Option<Self> {
+        let bdf = parse_full_address(line)?;
+        Some(Self {
+            bdf,
+            class: None,
+            class_name: None,
+            ids: None,
+            name: None,
+            revision: None,
+            interface: None,
+        })
+    }
 }
 
 /// Parses an address with all its digits. Fewer digits could be a time of day at the start of a log line.

@@ -7,7 +7,7 @@
 //! <tab><tab><tab>RlxdOrd+ ExtTag+                         ... that goes on
 //! ```
 
-use super::title::capability_name;
+use super::title::{EXPRESS, capability_name};
 use crate::{Citation, Text};
 use std::collections::BTreeMap;
 
@@ -50,6 +50,16 @@ impl<'a> Listing<'a> {
                 (..=TAB, Some(title)) => {
                     listing.blocks.push(Block::new(number, title));
                     in_block = true;
+                }
+                // The title of its capability was cut off.
+                (column, None) if (column <= TAB || !in_block) && is_express_register(text) => {
+                    if !in_block {
+                        listing.blocks.push(Block::new(number, EXPRESS));
+                        in_block = true;
+                    }
+                    if let Some(block) = listing.blocks.last_mut() {
+                        block.push(number, text, false);
+                    }
                 }
                 (..=TAB, None) => {
                     listing.fields.push((number, text));
@@ -179,6 +189,13 @@ impl<'a> Block<'a> {
         let named = self.registers.iter().filter(move |register| register.name.starts_with(prefix));
         named.map(|register| (register.name, register.text.as_str()))
     }
+}
+
+/// Whether a line is a register that the PCI Express capability alone has.
+fn is_express_register(line: &str) -> bool {
+    const NAMES: [&str; 6] = ["DevCap", "DevCtl", "DevSta", "LnkCap", "LnkCtl", "LnkSta"];
+    let name = line.split_once(':').map_or("", |(name, _)| name);
+    NAMES.contains(&name.trim_end_matches('2'))
 }
 
 /// The column of a line's first word.

@@ -62,8 +62,9 @@ impl Shape {
 pub(super) enum Kind<'l> {
     /// The fence of a code block.
     Fence,
-    /// A command after a prompt; the file of the host that its output belongs in, and the host that the prompt names.
-    Command { file: Option<&'static str>, host: Option<&'l str> },
+    /// A command after a prompt; the file of the host that its output belongs in, the function that it asks lspci for, and the
+    /// host that the prompt names.
+    Command { file: Option<&'static str>, function: Option<&'l str>, host: Option<&'l str> },
     /// The line of a script that lists IOMMU groups: `IOMMU Group 13 07:00.0 Ethernet controller ...`.
     GroupMember { group: u32, listing: &'l str },
     /// The line of such a script above the members of a group: `IOMMU Group 13:`.
@@ -98,7 +99,13 @@ pub(super) fn kind(line: &str) -> Kind<'_> {
         return Kind::Function { format, indent: line.len() - line.trim_start().len() };
     }
     if let Some(command) = prompt::command(trimmed) {
-        return Kind::Command { file: prompt::file_of_output(command), host: prompt::host(trimmed) };
+        let is_lspci = prompt::program(command) == "lspci";
+        let function = if is_lspci { lspci::asked_for(command) } else { None };
+        return Kind::Command {
+            file: prompt::file_of_output(command),
+            function,
+            host: prompt::host(trimmed),
+        };
     }
     if let Some(member) = group_member(trimmed).or_else(|| group_heading(trimmed)) {
         return member;

@@ -54,6 +54,20 @@ fn a_post_is_cut_into_the_files_of_a_host() {
 }
 
 #[test]
+fn fields_below_a_command_that_names_their_function() {
+    let listing = |text: &str| one(text, LISTING).body;
+    let fields = "...\n\t\tLnkSta:\tSpeed 8GT/s, Width x2 (downgraded)\n...\n\tKernel driver in use: qede\n";
+    let expect = "08:00.0\n\t\tLnkSta:\tSpeed 8GT/s, Width x2 (downgraded)\n\tKernel driver in use: qede\n";
+    for command in ["lspci -s 08:00.0 -vv", "sudo lspci -vvvs 08:00.0 | grep Lnk", "lspci -vv -s08:00.0"] {
+        assert_eq!(listing(&format!("# {command}\n{fields}")), expect, "{command}");
+    }
+    let whole = "# lspci -s 08:00.0\n08:00.0 Ethernet controller: x\n";
+    assert_eq!(listing(whole), "08:00.0 Ethernet controller: x\n");
+    // All functions of a bus: the fields are of none that is told.
+    assert!(listing(&format!("# lspci -vvs 08:\n{fields}")).starts_with('\t'));
+}
+
+#[test]
 fn citations_name_the_text_and_its_line() {
     let mut evidence = super::super::Evidence::new(super::super::progress::ignore());
     evidence.add_reader(POST.as_bytes(), "post.txt").unwrap();
