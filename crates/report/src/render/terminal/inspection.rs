@@ -52,10 +52,10 @@ pub fn inspection(
         }
         outlook::show(&mut screen, &inspection.outlooks);
     }
-    show_unseen(&mut screen, &inspection.host.unseen);
+    show_unseen(&mut screen, &inspection.host.unseen, explained);
     if !explained {
         screen.blank();
-        screen.prose("Evidence, costs, gains and memory types: --explain", 0);
+        screen.prose("Evidence, costs, gains, memory types, and how to see what was not seen: --explain", 0);
     }
     length.cut_report(screen.into_text())
 }
@@ -88,7 +88,7 @@ pub fn adapter(
         &mut screen,
         inspection.unjudged.iter().filter(|problem| problem.address == Some(address)),
     );
-    show_unseen(&mut screen, inspection.host.unseen.iter().filter(|one| one.decisive));
+    show_unseen(&mut screen, inspection.host.unseen.iter().filter(|one| one.decisive), true);
     Some(length.cut_report(screen.into_text()))
 }
 
@@ -145,18 +145,24 @@ fn show_adapters(screen: &mut Screen, inspection: &Inspection, rows: &[row::Row]
     }
 }
 
-/// Writes what could not be read, why, and what would show it.
-fn show_unseen<'i>(screen: &mut Screen, unseen: impl IntoIterator<Item = &'i Unseen>) {
-    let unseen: Vec<&Unseen> = unseen.into_iter().collect();
-    if unseen.is_empty() {
+/// Writes what could not be read: why, and what would show it, of all if `explained`, else of what verdicts depend on.
+fn show_unseen<'i>(screen: &mut Screen, unseen: impl IntoIterator<Item = &'i Unseen>, explained: bool) {
+    let (in_full, named): (Vec<&Unseen>, Vec<&Unseen>) =
+        unseen.into_iter().partition(|one| explained || one.decisive);
+    if in_full.is_empty() && named.is_empty() {
         return;
     }
     screen.heading("Not seen");
-    let shown = screen.length.shown(unseen.len(), UNSEEN_MAX);
-    for one in &unseen[..shown] {
+    let shown = screen.length.shown(in_full.len(), UNSEEN_MAX);
+    for one in &in_full[..shown] {
         screen.item("- ", &plain(&one.what), 0);
         screen.fact(&Fact::known("  why", &one.why), 11);
         screen.fact(&Fact::known("  to see", &one.remedy), 11);
     }
-    screen.entries_left_out(unseen.len() - shown, "more source", 0);
+    screen.entries_left_out(in_full.len() - shown, "more source", 0);
+    if !named.is_empty() {
+        let names: Vec<&str> = named.iter().take(UNSEEN_MAX).map(|one| one.what.as_str()).collect();
+        screen.prose(&plain(&names.join("; ")), 2);
+        screen.entries_left_out(named.len() - names.len(), "more source", 2);
+    }
 }
