@@ -10,49 +10,10 @@
 mod fixture;
 
 use fixture::{About, Case};
-use host::diagnose::DmaPath;
+use host::diagnose::{DmaPath, Id};
 use host::{Digest, Host, Tree};
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Every finding there is.
-const FINDINGS: [&str; 35] = [
-    "strict-on-fast-adapter",
-    "lazy-against-request",
-    "strict-against-request",
-    "kernel-option-invalid",
-    "iommu-off",
-    "mask-32-bit",
-    "swiotlb-forced",
-    "swiotlb-full",
-    "swiotlb-small",
-    "power-default-window",
-    "power-maximum-memory",
-    "power-window-exceeds-mask",
-    "gart-full",
-    "power-window-full",
-    "rdma-outside-window",
-    "rdma-path-too-slow",
-    "rdma-in-software",
-    "device-gone",
-    "group-not-viable",
-    "link-degraded",
-    "pcie-errors",
-    "payload-mismatch",
-    "acs-redirect",
-    "ats-off",
-    "invalidation-timeout",
-    "dma-faults",
-    "iova-beyond-width",
-    "numa-far",
-    "group-shared",
-    "passthrough-exposed",
-    "memmap-uncached",
-    "memmap-incoherent",
-    "mtrr-pat-conflict",
-    "user-without-iommu",
-    "sources-disagree",
-];
 
 fn cases() -> Vec<Case> {
     fixture::cases("rules", &["why"])
@@ -71,11 +32,11 @@ fn every_finding_is_driven_and_has_a_counterexample() {
         cases.iter().flat_map(list).map(|about| about.id.clone()).collect()
     };
     let (driven, refuted) = (ids(|case| &case.expected.findings), ids(|case| &case.expected.no_findings));
-    for id in FINDINGS {
+    for id in Id::ALL.map(Id::word) {
         assert!(driven.contains(id), "no case expects {id}");
         assert!(refuted.contains(id), "no case expects that {id} is not found");
     }
-    let known: BTreeSet<String> = FINDINGS.iter().map(|id| (*id).to_owned()).collect();
+    let known: BTreeSet<String> = Id::ALL.iter().map(|id| id.word().to_owned()).collect();
     let misspelled: Vec<_> = driven.union(&refuted).filter(|id| !known.contains(*id)).collect();
     assert!(misspelled.is_empty(), "{misspelled:?}");
 }

@@ -191,6 +191,11 @@ fn add_host_facts(log: &LogFacts, rows: &mut Vec<LogFact>) {
     for (kind, lines) in events {
         rows.extend(lines.iter().map(|at| LogFact::new(kind, None, None, at)));
     }
+    rows.extend(
+        log.mtrrs_refused
+            .iter()
+            .map(|refused| LogFact::new(Kind::MemoryTypeConflict, None, None, &refused.at)),
+    );
 }
 
 /// Appends the facts about PCI functions, without those about POWER's windows.

@@ -254,6 +254,10 @@ fn without_domain_type(host: &Host, adapter: &Adapter) -> Verdict {
                     evidence.push(at);
                     translated(host, evidence)
                 }
+                None if may_pass_through_by_default(host) && host.invalidation().is_none() => unknown(
+                    "an IOMMU is in use for it, and nothing read tells whether it translates or passes addresses through",
+                    evidence,
+                ),
                 None if may_pass_through_by_default(host) => translated(host, evidence)
                     .provided_that("the kernel translates by default, as most are built to"),
                 None => translated(host, evidence),

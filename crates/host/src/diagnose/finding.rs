@@ -87,6 +87,10 @@ pub enum Id {
     PcieErrors,
     /// A device no longer answers.
     DeviceGone,
+    /// A driver did not get memory for DMA.
+    DmaAllocationRefused,
+    /// A function's registers got no room in the address space.
+    RegistersUnplaced,
     /// Adapters that have nothing to do with each other share a group.
     GroupShared,
     /// No DMA protection where a stranger may plug something in.
@@ -97,12 +101,16 @@ pub enum Id {
     MemmapIncoherent,
     /// MTRR and PAT ask for different types, or an MTRR splits an area.
     MtrrPatConflict,
+    /// MTRRs could not be set as wanted, or leave memory out.
+    MtrrLayout,
     /// User space drives the adapter, and no IOMMU confines it.
     UserWithoutIommu,
     /// The kernel refuses to give an adapter to user space or to a guest.
     UserAttachRefused,
     /// Other devices of its IOMMU group keep an adapter from user space.
     GroupNotViable,
+    /// The IOMMU does not check interrupts.
+    InterruptsNotRemapped,
     /// SEV-SNP needs an IOMMU that translates.
     SnpRefused,
     /// A virtual IOMMU makes every translated adapter strict.
@@ -113,7 +121,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 42] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -141,14 +149,18 @@ impl Id {
         Self::NumaFar,
         Self::PcieErrors,
         Self::DeviceGone,
+        Self::DmaAllocationRefused,
+        Self::RegistersUnplaced,
         Self::GroupShared,
         Self::PassthroughExposed,
         Self::MemmapUncached,
         Self::MemmapIncoherent,
         Self::MtrrPatConflict,
+        Self::MtrrLayout,
         Self::UserWithoutIommu,
         Self::UserAttachRefused,
         Self::GroupNotViable,
+        Self::InterruptsNotRemapped,
         Self::SnpRefused,
         Self::VirtualIommuStrict,
         Self::SourcesDisagree,
@@ -184,14 +196,18 @@ impl Id {
             Self::NumaFar => "numa-far",
             Self::PcieErrors => "pcie-errors",
             Self::DeviceGone => "device-gone",
+            Self::DmaAllocationRefused => "dma-allocation-refused",
+            Self::RegistersUnplaced => "registers-unplaced",
             Self::GroupShared => "group-shared",
             Self::PassthroughExposed => "passthrough-exposed",
             Self::MemmapUncached => "memmap-uncached",
             Self::MemmapIncoherent => "memmap-incoherent",
             Self::MtrrPatConflict => "mtrr-pat-conflict",
+            Self::MtrrLayout => "mtrr-layout",
             Self::UserWithoutIommu => "user-without-iommu",
             Self::UserAttachRefused => "user-attach-refused",
             Self::GroupNotViable => "group-not-viable",
+            Self::InterruptsNotRemapped => "interrupts-not-remapped",
             Self::SnpRefused => "snp-refused",
             Self::VirtualIommuStrict => "virtual-iommu-strict",
             Self::SourcesDisagree => "sources-disagree",

@@ -77,6 +77,12 @@ pub struct Adapter {
 }
 
 impl Adapter {
+    /// Whether it is a virtual function (SR-IOV): by sysfs, or by its name in the ID database.
+    pub fn is_virtual_function(&self) -> bool {
+        let is_named = self.names.device.as_ref().is_some_and(|name| name.contains("Virtual Function"));
+        self.virtualisation.physical.is_some() || is_named
+    }
+
     /// Cites that it can be plugged in from outside, by the kernel's word.
     pub fn cite_removable(&self) -> Option<&Citation> {
         self.removable.as_ref().filter(|cited| cited.value == "removable").map(|cited| &cited.at)

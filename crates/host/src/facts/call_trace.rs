@@ -1,4 +1,4 @@
-//! Functions of the kernel in call traces that show what the IOMMU does.
+//! Functions of the kernel in call traces that show what the IOMMU does, and who wants memory for DMA.
 
 use super::iommu::Kind;
 
@@ -9,11 +9,13 @@ pub(super) enum Shown {
     Translation(Option<Kind>),
     /// A device that keeps translations itself (ATS) is asked to drop some.
     DeviceInvalidation,
+    /// A driver wants memory for DMA; `true` if nothing translates for its device.
+    Allocation(bool),
 }
 
 /// Functions that run for translated domains alone, by the start of their names. Not those that VT-d's and AMD's own DMA
 /// operations began with before 5.5: they ran under passthrough too.
-const FUNCTIONS: [(&str, Shown); 13] = [
+const FUNCTIONS: [(&str, Shown); 20] = [
     ("iommu_dma_alloc", Shown::Translation(None)),
     ("iommu_dma_free", Shown::Translation(None)),
     ("iommu_dma_map", Shown::Translation(None)),
@@ -27,6 +29,14 @@ const FUNCTIONS: [(&str, Shown); 13] = [
     ("iommu_v1_map_page", Shown::Translation(Some(Kind::AmdVi))),
     ("arm_smmu_map", Shown::Translation(None)),
     ("qi_flush_dev_iotlb", Shown::DeviceInvalidation),
+    ("dma_direct_alloc", Shown::Allocation(true)),
+    ("__dma_direct_alloc", Shown::Allocation(true)),
+    // x86 up to 4.15 and 4.20.
+    ("dma_generic_alloc_coherent", Shown::Allocation(true)),
+    ("x86_swiotlb_alloc_coherent", Shown::Allocation(true)),
+    ("swiotlb_alloc_coherent", Shown::Allocation(true)),
+    ("dma_alloc_", Shown::Allocation(false)),
+    ("pci_alloc_consistent", Shown::Allocation(false)),
 ];
 
 /// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
@@ -48,6 +58,12 @@ mod tests {
         assert_eq!(read(" ? intel_iommu_map_pages+0x1b/0x40"), translation(Some(Kind::VtD)));
         assert_eq!(read(" [<ffffffff8150d8a5>] intel_alloc_iova+0xa5/0xe0"), translation(Some(Kind::VtD)));
         assert_eq!(read("pc : arm_smmu_map_pages+0x10/0x20"), translation(None));
+        assert_eq!(read(" __dma_direct_alloc_pages.constprop.0+0x11/0x20"), Some(Shown::Allocation(true)));
+        assert_eq!(
+            read(" [<ffffffff8105a1b3>] dma_generic_alloc_coherent+0xa3/0x170"),
+            Some(Shown::Allocation(true))
+        );
+        assert_eq!(read(" dma_alloc_attrs+0x5a/0xe0"), Some(Shown::Allocation(false)));
         assert_eq!(read("RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0"), Some(Shown::DeviceInvalidation));
     }
 

@@ -7,7 +7,7 @@ use crate::kernel::Architecture;
 use crate::tree::Reach;
 use crate::{Bdf, Cited, Tree};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::numa::numbered;
 
@@ -137,23 +137,21 @@ impl Iommus {
         })
     }
 
-    /// Takes the groups that the kernel's log names, where sysfs shows none. The log does not tell their types.
-    pub(super) fn complete_from_log(&mut self, groups: &HashMap<Bdf, Cited<u32>>) {
+    /// Takes the groups that the kernel's log or lspci names, where sysfs shows none. They do not tell their types.
+    pub(super) fn complete_from_members(&mut self, members: impl Iterator<Item = (Bdf, u32)>) {
         if self.visible || !self.groups.is_empty() {
             return;
         }
-        let mut in_order: Vec<_> = groups.iter().collect();
-        in_order.sort_by_key(|(address, _)| **address);
-        for (address, group) in in_order {
-            let entry = self.groups.entry(group.value).or_insert_with(|| Group {
-                number: group.value,
+        for (address, number) in members.collect::<BTreeMap<_, _>>() {
+            let entry = self.groups.entry(number).or_insert_with(|| Group {
+                number,
                 name: None,
                 domain_type: None,
                 members: Vec::new(),
                 other_members: Vec::new(),
                 direct_regions: 0,
             });
-            entry.members.push(*address);
+            entry.members.push(address);
         }
     }
 }

@@ -7,14 +7,15 @@ use super::hypervisor::{self, Hypervisor};
 use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
+use super::refused_allocation::{Follower, REFUSALS_MAX, RefusedAllocation};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
-use crate::kernel::message::pcie;
 use crate::kernel::message::{
-    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage, IommuMessage, Logged,
-    MemoryTypeMessage, Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage,
-    XenMessage, classify,
+    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage,
+    InterruptRemappingMessage, IommuMessage, Logged, MemoryTypeMessage, Message, PcieMessage,
+    ResourceMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage, classify,
 };
+use crate::kernel::message::{pcie, resource};
 use crate::kernel::{Architecture, KernelVersion, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -259,8 +260,16 @@ pub struct LogFacts {
     pub invalidation_status: Option<Citation>,
     /// Functions that did not answer when their power state was to be changed.
     pub inaccessible: BTreeMap<Bdf, Citation>,
+    /// Functions that were not back a second or longer after a reset, as far as the log goes.
+    pub slow_resets: BTreeMap<Bdf, Citation>,
     /// A call trace that stands in an invalidation of a device's own translations.
     pub device_invalidation: Option<Citation>,
+    /// Memory for DMA that drivers did not get.
+    pub refused_allocations: Vec<RefusedAllocation>,
+    /// Base address registers without room in the address space, by function and number.
+    pub unplaced: BTreeMap<Bdf, BTreeMap<u8, Cited<resource::Need>>>,
+    /// What tells that interrupts are not remapped: the first line of each kind.
+    pub interrupts_unmapped: BTreeMap<InterruptRemappingMessage, Citation>,
     /// The first mapping that was refused for the width of its IOVA.
     pub beyond_width: Option<Cited<BeyondWidth>>,
     /// This is a crash kernel, which took over the IOMMU's tables from the kernel that crashed.
@@ -313,8 +322,12 @@ pub struct LogFacts {
     pub traced_kernel: Option<Cited<KernelVersion>>,
     /// PCI functions that its lines name.
     pub functions: BTreeMap<Bdf, NamedFunction>,
-    /// Conflicting memory types, `ioremap on RAM`, MTRR mismatches.
+    /// Conflicting memory types, `ioremap on RAM`.
     pub memory_type_conflicts: Vec<Citation>,
+    /// MTRRs that were asked for and could not be set.
+    pub mtrrs_refused: Vec<Cited<MemoryTypeMessage>>,
+    /// Memory that the kernel does not use, because no MTRR makes it cacheable.
+    pub memory_trimmed_mebibytes: Option<Cited<u64>>,
     /// The first range for which two mappings want different types.
     pub memory_type_range: Option<ConflictingTypes>,
     /// Functions that vfio handed out without an IOMMU, which taints the kernel; `None` where the line names none.
@@ -335,6 +348,7 @@ impl LogFacts {
             functions: named_function::read(&log, function::FUNCTIONS_MAX),
             ..Self::default()
         };
+        let mut refusals = Follower::default();
         for record in log.records() {
             // The firmware's tables are listed by ACPI, not by the IOMMU's own code.
             if facts.iommu_tables.is_none() && is_iommu_table(record.message) {
@@ -344,7 +358,13 @@ impl LogFacts {
             if facts.architecture.is_none() && record.message.starts_with("BIOS-e820: ") {
                 facts.architecture = Some(Architecture::X86_64);
             }
-            facts.keep_call_trace(call_trace::read(record.message), || log.cite(record));
+            let shown = call_trace::read(record.message);
+            facts.keep_call_trace(shown, || log.cite(record));
+            if let Some(refused) = refusals.take(record.message, shown, || log.cite(record))
+                && facts.refused_allocations.len() < REFUSALS_MAX
+            {
+                facts.refused_allocations.push(refused);
+            }
             if let Some((address, range, is_peer_memory)) = device_memory::read(record.message)
                 && facts.device_memory.len() < device_memory::RANGES_MAX
             {
@@ -409,6 +429,10 @@ impl LogFacts {
             Message::Boot(message) => self.keep_boot(message, at),
             Message::Fault(fault) => self.keep_fault(fault, logged),
             Message::Xen(message) => self.keep_xen(message, at),
+            Message::Resource(message) => self.keep_resource(message, logged),
+            Message::InterruptRemapping(message) => {
+                self.interrupts_unmapped.entry(*message).or_insert_with(|| at.clone());
+            }
             Message::Driver(_) => {}
         }
     }
@@ -465,7 +489,7 @@ impl LogFacts {
             Some(Shown::DeviceInvalidation) => {
                 self.device_invalidation.get_or_insert_with(cite);
             }
-            None => {}
+            Some(Shown::Allocation(_)) | None => {}
         }
     }
 
@@ -728,10 +752,30 @@ impl LogFacts {
                 self.pcie_errors.entry(bdf).or_default().names.insert(name.clone());
             }
             PcieMessage::Inaccessible => {
+                self.slow_resets.remove(&bdf);
                 self.inaccessible.entry(bdf).or_insert(at);
+            }
+            PcieMessage::SlowReset { is_back: false } if !self.inaccessible.contains_key(&bdf) => {
+                self.slow_resets.entry(bdf).or_insert(at);
+            }
+            PcieMessage::SlowReset { is_back: true } => {
+                self.slow_resets.remove(&bdf);
             }
             PcieMessage::Contained => self.pcie_errors.entry(bdf).or_default().contained = Some(at),
             _ => {}
+        }
+    }
+
+    /// Keeps whether a BAR has room. The kernel tries several times: the last word counts.
+    fn keep_resource(&mut self, message: &ResourceMessage, logged: &Logged) {
+        let Some(address) = message.device.or(logged.bdf()) else { return };
+        let registers = self.unplaced.entry(address).or_default();
+        match message.is_placed {
+            true => registers.remove(&message.bar),
+            false => registers.insert(message.bar, Cited::new(message.need, logged.at.clone())),
+        };
+        if registers.is_empty() {
+            self.unplaced.remove(&address);
         }
     }
 
@@ -745,9 +789,17 @@ impl LogFacts {
             });
         }
         match message {
-            MemoryTypeMessage::Conflict { .. }
-            | MemoryTypeMessage::IoremapOnRam { .. }
-            | MemoryTypeMessage::MtrrMismatch { .. } => self.memory_type_conflicts.push(at.clone()),
+            MemoryTypeMessage::Conflict { .. } | MemoryTypeMessage::IoremapOnRam { .. } => {
+                self.memory_type_conflicts.push(at.clone());
+            }
+            MemoryTypeMessage::MtrrMismatch { .. }
+            | MemoryTypeMessage::MtrrOverlap(_)
+            | MemoryTypeMessage::MtrrsExhausted => {
+                self.mtrrs_refused.push(Cited::new(message.clone(), at.clone()));
+            }
+            MemoryTypeMessage::MemoryTrimmed { mebibytes } => {
+                self.memory_trimmed_mebibytes = Some(Cited::new(*mebibytes, at.clone()));
+            }
             _ => {}
         }
     }
@@ -859,10 +911,11 @@ fn printed_by(message: &Message) -> Option<Architecture> {
         Message::Iommu(_)
         | Message::Swiotlb(_)
         | Message::Pcie(_)
+        | Message::Resource(_)
         | Message::Boot(_)
         | Message::HostBridge(_)
         | Message::Driver(_) => None,
-        Message::Xen(_) => Some(Architecture::X86_64),
+        Message::InterruptRemapping(_) | Message::Xen(_) => Some(Architecture::X86_64),
     }
 }
 

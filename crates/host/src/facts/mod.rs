@@ -21,6 +21,7 @@ pub mod numa;
 pub mod platform;
 pub mod power;
 pub mod rdma;
+pub mod refused_allocation;
 mod source;
 pub mod unseen;
 
@@ -123,7 +124,11 @@ impl Host {
             function::complete_from_log(&mut functions, &log.functions);
             function::complete_from_groups(&mut functions, &iommus.groups);
         }
-        iommus.complete_from_log(&log.groups);
+        let listed = functions
+            .iter()
+            .filter_map(|function| Some((function.address, function.iommu_group.as_ref()?.value)));
+        let logged = log.groups.iter().map(|(address, group)| (*address, group.value));
+        iommus.complete_from_members(listed.chain(logged));
         let around = adapter::AdapterTables::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
         let adapters: Vec<Adapter> =

@@ -11,10 +11,12 @@ pub mod eeh;
 pub mod fault;
 pub mod gart;
 pub mod host_bridge;
+pub mod interrupt_remapping;
 pub mod iommu;
 pub mod memory_type;
 pub mod pcie;
 mod problem;
+pub mod resource;
 mod scan;
 pub mod smmu;
 pub mod swiotlb;
@@ -29,9 +31,11 @@ pub use eeh::EehMessage;
 pub use fault::DmaFault;
 pub use gart::GartMessage;
 pub use host_bridge::HostBridgeMessage;
+pub use interrupt_remapping::InterruptRemappingMessage;
 pub use iommu::IommuMessage;
 pub use memory_type::MemoryTypeMessage;
 pub use pcie::PcieMessage;
+pub use resource::ResourceMessage;
 pub use smmu::SmmuMessage;
 pub use swiotlb::SwiotlbMessage;
 pub use vt_d::VtDMessage;
@@ -65,6 +69,8 @@ pub enum Message {
     Eeh(EehMessage),
     /// PCI Express links.
     Pcie(PcieMessage),
+    /// Room for functions' registers.
+    Resource(ResourceMessage),
     /// PAT, MTRR and mappings of device memory.
     MemoryType(MemoryTypeMessage),
     /// Command line, kernel version and memory encryption.
@@ -73,6 +79,8 @@ pub enum Message {
     Driver(DriverMessage),
     /// An IOMMU refused an access.
     Fault(DmaFault),
+    /// Interrupts are not remapped.
+    InterruptRemapping(InterruptRemappingMessage),
     /// Xen's hypervisor.
     Xen(XenMessage),
 }
@@ -144,6 +152,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
     fault::read(body, device)
         .map(Message::Fault)
         .or_else(|| xen::read(body).map(Message::Xen))
+        .or_else(|| interrupt_remapping::read(body).map(Message::InterruptRemapping))
         .or_else(|| iommu::read(body, device).map(Message::Iommu))
         .or_else(|| vt_d::read(body).map(Message::VtD))
         .or_else(|| amd_vi::read(body).map(Message::AmdVi))
@@ -153,6 +162,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
         .or_else(|| window::read(body).map(Message::Window))
         .or_else(|| eeh::read(body).map(Message::Eeh))
         .or_else(|| pcie::read(body).map(Message::Pcie))
+        .or_else(|| resource::read(body, device).map(Message::Resource))
         .or_else(|| host_bridge::read(body, device).map(Message::HostBridge))
         .or_else(|| memory_type::read(body).map(Message::MemoryType))
         .or_else(|| boot::read(body).map(Message::Boot))

@@ -96,6 +96,9 @@ fn iommu(host: &Host) -> Fact {
         }
         (true, _) if !host.log.user_attach_refused.is_empty() => "in use, by the kernel's log".to_owned(),
         (true, _) if host.is_power() => "the platform's translation tables".to_owned(),
+        (true, false) if !iommus.groups.is_empty() && host.log.no_iommu.is_empty() => {
+            "in use, by its groups".to_owned()
+        }
         (true, true) => return Fact::absent("IOMMU", "none in use"),
         (true, false) => return Fact::unknown("IOMMU", "sysfs was not there to show one"),
     };

@@ -8,13 +8,15 @@ use crate::{Bdf, Citation};
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find: |case: &Case<'_>| {
-        case.host.log.inaccessible.iter().map(|(address, at)| finding(case.host, *address, at)).collect()
+        let gone = case.host.log.inaccessible.iter().map(|(address, at)| finding(case.host, *address, at));
+        let slow = case.host.log.slow_resets.iter().map(|(address, at)| not_back(*address, at));
+        gone.chain(slow).collect()
     },
     explains: &[Explanation {
         id: Id::DeviceGone,
         meaning: "A device did not answer: its driver, a reset or a change of its power state read all ones. Its link is down, it \
                   has no power, it sleeps where nothing wakes it, or its firmware hangs. What its driver says afterwards follows from that.",
-        severity: "critical",
+        severity: "critical; warning where the log ends while the kernel still waits for it after a reset",
         evidence: "the first such line of the PCI core or of its driver",
         fix: "look at what the log says just before, of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
               bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm=off`, \
@@ -24,18 +26,36 @@ pub(super) const RULE: Rule = Rule {
     }],
 };
 
+/// What to try with a device that a reset does not bring back.
+const ANOTHER_RESET: &str = "another way to reset it may help (since Linux 5.15 `reset_method` of it in sysfs; some GPUs need one that \
+                             the kernel does not have), else only a cold boot";
+
+/// A finding on a device that was not back after a reset when the log ended.
+fn not_back(address: Bdf, at: &Citation) -> Finding {
+    Finding {
+        id: Id::DeviceGone,
+        severity: Severity::Warning,
+        address: Some(address),
+        what: "it was not back a second after a reset, and the log does not show that it came back"
+            .to_owned(),
+        evidence: vec![at.clone()],
+        fix: format!("wait a minute for the kernel's last word; if it gives up: {ANOTHER_RESET}").into(),
+        risk: "none in waiting".to_owned(),
+        verify: "`dmesg` says how many milliseconds after the reset it was ready".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
 /// A finding on a device that did not answer.
 fn finding(host: &Host, address: Bdf, at: &Citation) -> Finding {
     let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
     let first = match is_for_guest {
-        true => {
-            "after a reset for a guest it did not come back: another way to reset it may (`reset_method` of it in sysfs), else \
-             only a cold boot"
-        }
-        false => {
-            "look at what the log says just before, of it and of the port above it; then take it off the bus and scan again (`remove` \
-             of it, `rescan` of /sys/bus/pci), or boot cold"
-        }
+        true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
+        false => "look at what the log says just before, of it and of the port above it; then take it off the bus and scan again (`remove` \
+                  of it, `rescan` of /sys/bus/pci), or boot cold"
+            .to_owned(),
     };
     Finding {
         id: Id::DeviceGone,

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
         Explanation {
             id: Id::LinkDegraded,
             meaning: "A PCIe link on the way to the adapter runs slower or narrower than both its ends \
-                      allow.",
+                      allow; or, if only the card's end was seen, narrower than the card allows.",
             severity: "warning; note at 2.5 GT/s, which may be power saving",
             evidence: "link status and capabilities of both ends, or the kernel's line `available PCIe \
                        bandwidth`",
@@ -58,7 +58,8 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
                 findings.push(degraded(adapter, upper, lower, &hop));
             }
         }
-        findings.extend(said_at_boot(case.host, adapter, &told));
+        let said = said_at_boot(case.host, adapter, &told);
+        findings.extend(said.or_else(|| below_own_width(case.host, adapter)));
         findings.extend(payload(case.host, adapter));
     }
     findings
@@ -171,6 +172,39 @@ fn said_at_boot(host: &Host, adapter: &Adapter, told: &BTreeSet<Bdf>) -> Option<
         .into(),
         risk: "moving the card changes its address and so names derived from it".to_owned(),
         verify: "the line `available PCIe bandwidth` no longer says `limited by`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A finding on a card with fewer lanes than it can use, where a text shows the card and not the port above it. A lower speed
+/// alone may save power. In sysfs a card without a port is a guest's.
+fn below_own_width(host: &Host, adapter: &Adapter) -> Option<Finding> {
+    let function = &adapter.function;
+    let link = function.link.value;
+    let has_port = host.hops(adapter).last().is_some_and(|(upper, _)| upper.link.value.width_max.is_some());
+    let (lanes, lanes_max) =
+        link.width.zip(link.width_max).filter(|(lanes, max)| lanes < max && !has_port)?;
+    let is_guest = host.iommus.visible || host.platform.hypervisor.is_some();
+    if is_guest || function.address.function != 0 || host.log.bandwidth.contains_key(&function.address) {
+        return None;
+    }
+    let path = Command::new("readlink").arg("-f").arg(format!("/sys/bus/pci/devices/{}", function.address));
+    Some(Finding {
+        id: Id::LinkDegraded,
+        severity: Severity::Warning,
+        address: Some(function.address),
+        what: format!("its link runs at {lanes} and the card can do {lanes_max}: the slot has no more lanes, or the link trained low"),
+        evidence: vec![function.link.at.clone()],
+        fix: Advice::say("look at LnkCap of the port above it (its address is the one before the last in ")
+            .and_run(path)
+            .and_say(
+                "): if that has as many lanes as the card, reseat the card, clean its contacts, leave risers and adapters out, and look at the \
+                 slot's bifurcation in the firmware's setup; if not, the slot is the limit: move the card",
+            ),
+        risk: "moving the card changes its address and so names derived from it".to_owned(),
+        verify: Advice::run(super::lspci_register(function.address, "LnkSta")),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -203,7 +203,7 @@ fn incoherent(
 }
 
 /// The command that plans MTRRs to give a range this type.
-fn plan_mtrrs(range: PhysRange, kind: &str) -> Command {
+pub(super) fn plan_mtrrs(range: PhysRange, kind: &str) -> Command {
     let wish = format!("{:#x}:{}:{kind}", range.base(), size(range.size_bytes()));
     Command::new("iotoll").args(&["mtrr", "plan", "--want"]).arg(wish)
 }

@@ -8,19 +8,23 @@ mod fault_remedy;
 mod faults;
 mod gart;
 mod group_not_viable;
+mod interrupt_remapping;
 mod invalidation;
 mod invalidation_timeout;
 mod iova_width;
 mod line_edit;
 mod link;
 mod memory_type;
+mod mtrr_layout;
 mod numa;
 mod options;
 mod peer;
 mod power;
 mod protection;
 mod rdma;
+mod refused_allocation;
 mod sources;
+mod unplaced;
 mod unusable_iommu;
 
 use super::advice::Advice;
@@ -47,18 +51,22 @@ pub(super) const RULES: &[Rule] = &[
     faults::RULE,
     gart::RULE,
     group_not_viable::RULE,
+    interrupt_remapping::RULE,
     invalidation::RULE,
     invalidation_timeout::RULE,
     iova_width::RULE,
     link::RULE,
     memory_type::RULE,
+    mtrr_layout::RULE,
     numa::RULE,
     options::RULE,
     peer::RULE,
     power::RULE,
     protection::RULE,
     rdma::RULE,
+    refused_allocation::RULE,
     sources::RULE,
+    unplaced::RULE,
     unusable_iommu::RULE,
 ];
 

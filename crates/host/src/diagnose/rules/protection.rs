@@ -284,26 +284,33 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
     let in_use =
         members.iter().filter(|adapter| adapter.function.driver.is_some() || !host.shows_drivers).count();
-    if cards.len() < 2 || in_use < 2 {
-        return None;
-    }
+    let virtual_functions = members.iter().filter(|adapter| adapter.is_virtual_function()).count();
+    let who = match (virtual_functions, members.len() - virtual_functions) {
+        _ if cards.len() >= 2 && in_use >= 2 => {
+            format!("{} that have nothing to do with each other", counted(members.len(), "adapter"))
+        }
+        (1.., 1..) => format!("{} and what they are of", counted(virtual_functions, "virtual function")),
+        _ => return None,
+    };
     let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();
-    let from_log = members.iter().filter_map(|adapter| host.log.groups.get(&adapter.function.address));
+    let group_of = |adapter: &&Adapter| {
+        let listed = adapter.function.iommu_group.as_ref();
+        listed.or_else(|| host.log.groups.get(&adapter.function.address)).map(|cited| cited.at.clone())
+    };
     let evidence = match host.iommus.visible {
         true => {
             let folder = format!("sys/kernel/iommu_groups/{}/devices", group.number);
             vec![Citation::of_file(&folder, &list.join(" "))]
         }
-        false => from_log.map(|cited| cited.at.clone()).collect(),
+        false => members.iter().filter_map(group_of).collect(),
     };
     Some(Finding {
         id: Id::GroupShared,
         severity: Severity::Note,
         address: members.first().map(|adapter| adapter.function.address),
         what: format!(
-            "{} that have nothing to do with each other share IOMMU group {} ({}): they can reach each other's buffers, \
-             and only all together can go to a guest or to user space",
-            counted(members.len(), "adapter"),
+            "{who} share IOMMU group {} ({}): they can reach each other's buffers, and only all together can go to a guest or to \
+             user space",
             group.number,
             list.join(", ")
         ),

@@ -106,9 +106,8 @@ fn parse_state(rest: &str) -> Option<AmdViMessage> {
     if starts("Using strict mode due to virtualization") {
         return Some(AmdViMessage::StrictInGuest);
     }
-    if starts("SEV-SNP: IOMMU is either disabled or configured in passthrough mode")
-        || starts("SNP: IOMMU disabled or configured in passthrough mode")
-    {
+    // "SEV-SNP: IOMMU is either disabled or ...", "SNP: IOMMU disabled or ...", "SNP: IOMMU is disabled or ...".
+    if rest.contains("SNP: IOMMU") && rest.contains("configured in passthrough mode") {
         return Some(AmdViMessage::SnpNeedsTranslation);
     }
     if starts("Interrupt remapping enabled") {

@@ -13,8 +13,10 @@ pub enum DriverMessage {
         /// The error's number, negative.
         error: i64,
     },
-    /// Memory for DMA, or pages in a row, were not to be had.
+    /// Memory for DMA was not to be had.
     AllocationFailed(String),
+    /// Pages were not to be had, for DMA or for anything else: the call trace below tells.
+    PagesRefused(PagesRefused),
     /// A drive asked for a part of memory as its buffer, and got none. It works without.
     NoHostMemoryBuffer,
     /// Tegra's memory controller refused an access (drivers/memory/tegra/mc.c, `tegra30_mc_handle_irq`).
@@ -26,10 +28,21 @@ pub enum DriverMessage {
     CommandTimeout,
     /// DPDK's program has another kind of DMA addresses than a driver expects (drivers/bus/pci, `rte_pci_probe_one_driver`).
     AddressMode,
-    /// A device's registers have no place in the address space.
-    NoRegisters,
     /// An RDMA adapter has no memory key left: no more memory can be registered with it.
     NoMemoryKey,
+}
+
+/// Pages that were not to be had (mm/page_alloc.c, `warn_alloc`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PagesRefused {
+    /// How many in a row, as a power of two.
+    pub order: u32,
+    /// Only pages with such addresses would do: `GFP_DMA32`, below 4 GiB.
+    pub is_below_4gib: bool,
+    /// Only pages below the first 16 MiB (x86) or GiB (some Arm boards) would do: `GFP_DMA`.
+    pub is_low: bool,
+    /// It was asked for where nobody may wait, so the kernel could not make room.
+    pub is_atomic: bool,
 }
 
 /// Reads a message about a driver. `device` is the one that it begins with.
@@ -43,6 +56,9 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
             let (driver, error) =
                 body.strip_prefix("probe with driver ")?.split_once(" failed with error ")?;
             Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
+        }
+        _ if body.contains("page allocation failure") => {
+            parse_pages_refused(body).map(DriverMessage::PagesRefused)
         }
         b'f' if body.starts_with("failed to allocate host memory buffer") => {
             Some(DriverMessage::NoHostMemoryBuffer)
@@ -58,9 +74,6 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
             Some(DriverMessage::AddressMode)
         }
         b'I' | b'n' if is_command_timeout(body) => Some(DriverMessage::CommandTimeout),
-        b'N' if body.starts_with("NVRM: BAR") && body.contains(" is 0M @ 0x0") => {
-            Some(DriverMessage::NoRegisters)
-        }
         _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
     }
 }
@@ -86,14 +99,28 @@ fn parse_old_probe(body: &str) -> Option<DriverMessage> {
     Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
 }
 
-/// `insmod: page allocation failure: order:9, mode:...` and `dma_alloc_coherent failed`, as drivers word it.
+/// `insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32), nodemask=...`; up to 3.x `page allocation
+/// failure. order:1, mode:0x20`. The bits of zones are the same in all kernels (include/linux/gfp.h).
+fn parse_pages_refused(body: &str) -> Option<PagesRefused> {
+    let (_, rest) = body.split_once("order:")?;
+    let order = scan::small(rest)?;
+    let mode = scan::hex_after(rest, "mode:")?;
+    let flags = scan::between(rest, "(", ")");
+    let is_atomic = match flags {
+        Some(flags) => flags.split('|').any(|flag| matches!(flag, "GFP_ATOMIC" | "GFP_NOWAIT")),
+        // Up to 4.3: without __GFP_WAIT.
+        None => mode & 0x30 == 0x20,
+    };
+    Some(PagesRefused { order, is_below_4gib: mode & 4 != 0, is_low: mode & 1 != 0, is_atomic })
+}
+
+/// `dma_alloc_coherent failed`, as drivers word it, and what the kernel's pool of contiguous memory says.
 fn parse_allocation(body: &str) -> Option<DriverMessage> {
-    let of_pages = body.contains(": page allocation failure");
     let of_cma = body.contains("cma_alloc: ") && body.contains("alloc failed");
     let of_dma =
         ["dma_alloc_coherent", "pci_alloc_consistent", "dma_map_single", "DMA mapping", "dma mapping"];
     let failed = || body.contains("fail") || body.contains("error") || body.contains("unable");
-    let is_failure = of_pages || of_cma || (of_dma.iter().any(|call| body.contains(call)) && failed());
+    let is_failure = of_cma || (of_dma.iter().any(|call| body.contains(call)) && failed());
     is_failure.then(|| DriverMessage::AllocationFailed(scan::words(body)))
 }
 
@@ -115,7 +142,15 @@ mod tests {
         );
         check(
             "insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32)",
-            r#"AllocationFailed("insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32)")"#,
+            "PagesRefused(PagesRefused { order: 9, is_below_4gib: true, is_low: false, is_atomic: false })",
+        );
+        check(
+            "swapper: page allocation failure. order:1, mode:0x20",
+            "PagesRefused(PagesRefused { order: 1, is_below_4gib: false, is_low: false, is_atomic: true })",
+        );
+        check(
+            "modprobe: page allocation failure: order:6, mode:0xcc1(GFP_KERNEL|GFP_DMA), nodemask=(null)",
+            "PagesRefused(PagesRefused { order: 6, is_below_4gib: false, is_low: true, is_atomic: false })",
         );
         check(
             "mlx5_core 0000:01:00.0: dma_alloc_coherent failed",
@@ -141,6 +176,5 @@ mod tests {
             "CommandTimeout",
         );
         check("EAL:   Expecting 'PA' IOVA mode but current mode is 'VA', not initializing", "AddressMode");
-        check("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:0a:00.0)", "NoRegisters");
     }
 }

@@ -65,6 +65,11 @@ pub enum PcieMessage {
     ErrorBit(String),
     /// A device does not answer, to its driver, at a reset, or when its power state was to be changed: it is gone or asleep.
     Inaccessible,
+    /// A device is not back a second or longer after a reset, or it is back after all.
+    SlowReset {
+        /// It is back.
+        is_back: bool,
+    },
     /// A port cut the link below it off because of an error (Downstream Port Containment).
     Contained,
     /// Whether the driver came back after an error.
@@ -102,7 +107,7 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
         b'U' | b'N' => parse_inaccessible(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)).or_else(|| parse_inaccessible(body)),
-        b'n' => parse_inaccessible(body),
+        b'n' | b'r' => parse_inaccessible(body).or_else(|| parse_slow_reset(body)),
         b'd' => parse_aspm(body),
         _ => None,
     }
@@ -235,6 +240,14 @@ fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
     is_gone.then_some(PcieMessage::Inaccessible)
 }
 
+/// `not ready 1023ms after FLR; waiting`, `ready 2047ms after FLR` (drivers/pci/pci.c, `pci_dev_wait`).
+fn parse_slow_reset(body: &str) -> Option<PcieMessage> {
+    let is_back = body.starts_with("ready ");
+    let rest = body.strip_prefix("not ").unwrap_or(body).strip_prefix("ready ")?;
+    let (milliseconds, _) = rest.split_once("ms after ")?;
+    scan::decimal(milliseconds).map(|_| PcieMessage::SlowReset { is_back })
+}
+
 #[cfg(test)]
 mod tests {
     fn check(log: &str, expect: &str) {
@@ -249,6 +262,8 @@ mod tests {
         );
         check("igc 0000:0a:00.0 eno1: PCIe link lost, device now detached", "Inaccessible");
         check("vfio-pci 0000:01:00.0: not ready 65535ms after FLR; giving up", "Inaccessible");
+        check("vfio-pci 0000:01:00.0: not ready 1023ms after FLR; waiting", "SlowReset { is_back: false }");
+        check("vfio-pci 0000:01:00.0: ready 2047ms after bus reset", "SlowReset { is_back: true }");
         check(
             "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
             "Inaccessible",

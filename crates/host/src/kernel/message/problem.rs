@@ -1,9 +1,11 @@
 //! Which messages tell of something wrong, and of what.
 
 use super::fault::Cause;
+use super::resource::Need;
 use super::{
-    AmdViMessage, DriverMessage, EehMessage, GartMessage, HostBridgeMessage, IommuMessage, MemoryTypeMessage,
-    Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage,
+    AmdViMessage, DriverMessage, EehMessage, GartMessage, HostBridgeMessage, InterruptRemappingMessage,
+    IommuMessage, MemoryTypeMessage, Message, PcieMessage, ResourceMessage, SmmuMessage, SwiotlbMessage,
+    VtDMessage, WindowMessage, XenMessage,
 };
 
 impl Message {
@@ -24,6 +26,7 @@ impl Message {
             Self::MemoryType(message) => of_memory_type(message),
             Self::Driver(DriverMessage::ProbeFailed { .. }) => Some("a driver did not take its device"),
             Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
+            Self::Driver(DriverMessage::PagesRefused(_)) => Some("pages of memory were not to be had"),
             Self::Driver(DriverMessage::NoHostMemoryBuffer) => {
                 Some("a drive got no buffer in the host's memory, and works without")
             }
@@ -34,14 +37,19 @@ impl Message {
             Self::Driver(DriverMessage::AddressMode) => Some(
                 "a program in user space has virtual addresses for DMA, and a driver without an IOMMU (uio): bind vfio-pci",
             ),
-            Self::Driver(DriverMessage::NoRegisters) => Some(
-                "a device got no room for its registers: its windows above it are too small, or firmware assigned none",
-            ),
             Self::Driver(DriverMessage::NoMemoryKey) => {
                 Some("an RDMA adapter has no memory key left, a limit of its own: registrations fail")
             }
             Self::Fault(fault) if fault.cause == Cause::Interrupt => Some("an interrupt was refused"),
             Self::Fault(_) => Some("an IOMMU refused an access"),
+            Self::InterruptRemapping(InterruptRemappingMessage::UserRefused) => {
+                Some("the kernel refused to give a device to user space")
+            }
+            Self::InterruptRemapping(_) => Some("interrupts are not remapped"),
+            Self::Resource(ResourceMessage { is_placed: false, need: Need::Memory(_), .. }) => {
+                Some("a device got no room for its registers")
+            }
+            Self::Resource(_) => None,
             Self::Xen(XenMessage::SetupProblem(_)) => Some("a step of setting Xen's IOMMU up went wrong"),
             Self::Xen(XenMessage::Virtualisation(_)) => None,
             Self::HostBridge(HostBridgeMessage::LinkDown) => {
@@ -151,6 +159,7 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
         PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
         PcieMessage::TooSlow => Some("a driver says that its card's link is too slow"),
         PcieMessage::Inaccessible => Some("a device does not answer"),
+        PcieMessage::SlowReset { is_back: false } => Some("a device is slow to come back from a reset"),
         PcieMessage::Contained => Some("a port cut its link off after an error"),
         PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
         _ => None,

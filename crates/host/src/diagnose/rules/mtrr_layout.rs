@@ -1,0 +1,113 @@
+//! Memory type range registers (MTRRs) that could not be set as a driver wanted, or that leave memory out.
+
+use super::Rule;
+use super::memory_type::plan_mtrrs;
+use crate::Cited;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
+use crate::facts::Host;
+use crate::kernel::message::MemoryTypeMessage;
+use crate::memory::PhysRange;
+use crate::memory::range::describe_bytes;
+use toll::grouped;
+
+/// Lines quoted of what may come a hundred times: some drivers try again with half the size.
+const LINES_QUOTED_MAX: usize = 4;
+
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find: |case: &Case<'_>| [refused(case.host), trimmed(case.host)].into_iter().flatten().collect(),
+    explains: &[Explanation {
+        id: Id::MtrrLayout,
+        meaning: "The memory type range registers, as firmware left them, did not take what a driver asked for, mostly write-combining for a frame buffer \
+                  or another card's memory: the CPU's writes there stay slow. Or they leave memory uncached, which the kernel then does not use. DMA is \
+                  not concerned.",
+        severity: "note; warning where memory is lost",
+        evidence: "the kernel's lines on registers, and `/proc/mtrr` where it was read",
+        fix: "a kernel and driver that use PAT; firmware that lays the registers out otherwise; `enable_mtrr_cleanup`; `iotoll mtrr plan`",
+        risk: "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings",
+        verify: "`cat /proc/mtrr`, and no new such line in `dmesg`",
+    }],
+};
+
+/// What stands in the way of a register.
+fn obstacle(message: &MemoryTypeMessage) -> String {
+    match message {
+        MemoryTypeMessage::MtrrMismatch { old, .. } => format!("another register gives it the type {old}"),
+        MemoryTypeMessage::MtrrOverlap(_) => "it overlaps another register in part".to_owned(),
+        _ => "all registers are in use".to_owned(),
+    }
+}
+
+/// A finding on registers that were asked for in vain.
+fn refused(host: &Host) -> Option<Finding> {
+    let lines = &host.log.mtrrs_refused;
+    // The first request is the largest: drivers that try again halve it.
+    let Cited { value: first, .. } = lines.first()?;
+    let wanted = match first {
+        MemoryTypeMessage::MtrrMismatch { base, size, new, .. } => {
+            Some((PhysRange::from_base_and_size(*base, *size)?, new))
+        }
+        _ => None,
+    };
+    let what = match &wanted {
+        Some((range, kind)) => {
+            format!("{range} ({}) did not become {kind}", describe_bytes(range.size_bytes()))
+        }
+        None => "a range did not get the type that a driver wanted".to_owned(),
+    };
+    // Since 3.11 drivers ask for a register only where PAT is off (arch/x86/kernel/cpu/mtrr/main.c, `arch_phys_wc_add`).
+    let has_pat = host.kernel().is_some_and(|kernel| kernel.at_least(3, 11));
+    let newer = match has_pat {
+        true => {
+            "this kernel asks for a register only where PAT is off (look for `nopat`) or a program writes to /proc/mtrr: use PAT (ioremap_wc, `resourceN_wc` in sysfs)"
+        }
+        false => "a kernel and driver that use PAT need no register: most since Linux 3.11",
+    };
+    let fix = Advice::say(newer).and_say("; else let firmware lay the registers out without holes of another type, if its setup has a choice (continuous or discrete)");
+    let fix = match wanted.filter(|(_, kind)| *kind == "write-combining") {
+        Some((range, kind)) => fix.and_say(", or plan them anew: ").and_run(plan_mtrrs(range, kind)),
+        None => fix,
+    };
+    Some(Finding {
+        id: Id::MtrrLayout,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "{what}, because {}: the CPU's writes there stay slow, DMA is not concerned",
+            obstacle(first)
+        ),
+        evidence: lines.iter().take(LINES_QUOTED_MAX).map(|line| line.at.clone()).collect(),
+        fix,
+        risk:
+            "changing MTRRs on a running machine changes the type of memory in use: read the plan's warnings"
+                .to_owned(),
+        verify: "no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A finding on memory that no register makes cacheable.
+fn trimmed(host: &Host) -> Option<Finding> {
+    let trimmed = host.log.memory_trimmed_mebibytes.as_ref()?;
+    Some(Finding {
+        id: Id::MtrrLayout,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "firmware's registers leave {} MiB of memory uncached, and the kernel does not use them for that",
+            grouped(trimmed.value)
+        ),
+        evidence: vec![trimmed.at.clone()],
+        fix: "update the machine's firmware, or change its settings of memory remapping; until then `enable_mtrr_cleanup` on the command line lets a kernel that \
+              was built with it (CONFIG_MTRR_SANITIZER) lay the registers out by itself"
+            .into(),
+        risk: "if the kernel finds no layout nothing changes; `disable_mtrr_trim` instead uses that memory uncached, and whatever lands there is many times slower"
+            .to_owned(),
+        verify: "no such line in `dmesg`, and `free` shows all memory after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}

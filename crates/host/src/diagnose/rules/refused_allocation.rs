@@ -1,0 +1,90 @@
+//! Memory for DMA that drivers did not get.
+
+use super::Rule;
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
+use crate::facts::refused_allocation::RefusedAllocation;
+use crate::kernel::message::driver::PagesRefused;
+use crate::memory::range::describe_bytes;
+use escape::shell::Command;
+
+/// Bytes of a page where the kernel does not say otherwise: a trace does not tell.
+const PAGE_BYTES: u128 = 4096;
+
+/// The rule, with what its findings mean.
+pub(super) const RULE: Rule = Rule {
+    find: |case: &Case<'_>| finding(&case.host.log.refused_allocations).into_iter().collect(),
+    explains: &[Explanation {
+        id: Id::DmaAllocationRefused,
+        meaning: "A driver asked for memory for DMA, and there was none: no free piece of that size, or none that its device can reach. Without \
+                  an IOMMU that translates, such memory has to be one piece of physical memory.",
+        severity: "warning",
+        evidence: "`page allocation failure` with its order and zone, and the function in the trace below it that allocates for DMA",
+        fix: "of several pages: let the driver allocate right after boot, reserve memory (`cma=`), or let an IOMMU translate; of one page below \
+              4 GiB: make memory there available",
+        risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs",
+        verify: "no new such line in `dmesg`",
+    }],
+};
+
+/// A finding on the largest of them.
+fn finding(refused: &[RefusedAllocation]) -> Option<Finding> {
+    let worst = refused.iter().max_by_key(|refused| refused.pages.order)?;
+    let PagesRefused { order, is_below_4gib, is_low, is_atomic } = worst.pages;
+    let bytes = 1_u128.checked_shl(order).unwrap_or(u128::MAX).saturating_mul(PAGE_BYTES);
+    let place = match (is_low, is_below_4gib) {
+        (true, _) => " of the lowest memory (GFP_DMA)",
+        (false, true) => " below 4 GiB (GFP_DMA32)",
+        (false, false) => "",
+    };
+    let how = if is_atomic { ", where it may not wait for the kernel to make room" } else { "" };
+    let why = if order == 0 {
+        "all pages there are in use, or the machine has none there"
+    } else {
+        "memory has no such piece free: it is fragmented or used up"
+    };
+    let direct =
+        if worst.is_direct { "; nothing translates for its device, so it has to be one piece" } else { "" };
+    Some(Finding {
+        id: Id::DmaAllocationRefused,
+        severity: Severity::Warning,
+        address: None,
+        what: format!(
+            "a driver wanted {}{place} for DMA (order {order}, with pages of 4 KiB){how}, and {why}{direct}",
+            describe_bytes(bytes)
+        ),
+        evidence: worst.at.to_vec(),
+        fix: if order == 0 { free_pages(worst.pages) } else { free_pieces(worst.pages) },
+        risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs"
+            .to_owned(),
+        verify: "no new such line in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// How single pages with low addresses become free.
+fn free_pages(pages: PagesRefused) -> Advice {
+    match pages.is_low || pages.is_below_4gib {
+        true => "make memory with low addresses available: take reservations out of there (`crashkernel=`, `cma=`, huge pages); on a board, \
+                 leave cached memory below 4 GiB to the kernel in the device tree, or give the device a `shared-dma-pool` there; ask the driver's \
+                 authors whether the device reaches more than the mask says"
+            .into(),
+        false => "free memory, or give the machine more".into(),
+    }
+}
+
+/// How pieces of several pages become free.
+fn free_pieces(pages: PagesRefused) -> Advice {
+    let compact = Command::new("sysctl").arg("vm.compact_memory=1");
+    let atomic = match pages.is_atomic {
+        true => "have the driver allocate where it may wait (GFP_KERNEL): the kernel then makes room; ",
+        false => "",
+    };
+    Advice::say(format!("{atomic}load the driver and let it allocate right after boot, while memory is in large pieces; until then "))
+        .and_run(compact)
+        .and_say(
+            " may make such pieces. For good: memory that is kept for it (`cma=SIZE`, in kernels that take memory for DMA from there, \
+             CONFIG_DMA_CMA), smaller pieces in the driver, or an IOMMU that translates for the device, where pages from anywhere will do",
+        )
+}

@@ -1,0 +1,56 @@
+//! Memory for DMA that a driver did not get, by the kernel's warning and the call trace below it.
+
+use super::call_trace::Shown;
+use crate::Citation;
+use crate::kernel::message::driver::PagesRefused;
+use crate::kernel::message::{DriverMessage, Message, read};
+
+/// Lines below a warning that are looked at for the function that wanted the pages.
+const LINES_MAX: u32 = 40;
+/// Refusals kept.
+pub(super) const REFUSALS_MAX: usize = 64;
+
+/// Memory for DMA that was not to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedAllocation {
+    /// What was wanted.
+    pub pages: PagesRefused,
+    /// Nothing translates for the device: the trace shows the code of direct mapping.
+    pub is_direct: bool,
+    /// The warning's line, and the line of the trace that shows that the pages were for DMA.
+    pub at: [Citation; 2],
+}
+
+/// Follows a log from a warning to the function below it that asks for memory for DMA.
+#[derive(Debug, Default)]
+pub(super) struct Follower {
+    warning: Option<(PagesRefused, Citation)>,
+    lines_left: u32,
+}
+
+impl Follower {
+    /// Takes a message, with what it shows of a call trace; a refusal once its trace shows that it was of memory for DMA.
+    pub(super) fn take(
+        &mut self,
+        message: &str,
+        shown: Option<Shown>,
+        cite: impl Fn() -> Citation,
+    ) -> Option<RefusedAllocation> {
+        if message.contains("page allocation failure")
+            && let Some((_, Message::Driver(DriverMessage::PagesRefused(pages)))) = read(message)
+        {
+            (self.warning, self.lines_left) = (Some((pages, cite())), LINES_MAX);
+            return None;
+        }
+        self.lines_left = self.lines_left.saturating_sub(1);
+        if self.lines_left == 0 {
+            self.warning = None;
+        }
+        let is_direct = match shown? {
+            Shown::Allocation(is_direct) => is_direct,
+            Shown::Translation(_) | Shown::DeviceInvalidation => return None,
+        };
+        let (pages, at) = self.warning.take()?;
+        Some(RefusedAllocation { pages, is_direct, at: [at, cite()] })
+    }
+}
