@@ -612,8 +612,9 @@ fn redacting_the_canaries_again_changes_nothing() {
     assert_eq!(second.redactor.counts().to_string(), "nothing");
 }
 
-const CONTENTS: [(&str, Content); 5] = [
+const CONTENTS: [(&str, Content); 6] = [
     ("proc/cmdline", Content::CommandLine),
+    ("etc/default/grub", Content::BootLoader),
     ("var/log/dmesg", Content::Log),
     ("sos_commands/pci/lspci", Content::Listing),
     ("proc/iomem", Content::Text),
@@ -641,6 +642,7 @@ fn piece() -> impl Strategy<Value = String> {
         "root=UUID=",
         "3f5ad593-4546-4a94-a374-bcfb68aa11f7",
         "Kernel command line: ",
+        "\nGRUB_CMDLINE_LINUX=\"",
         "SerialNumber: ",
         "enx90b11c7a7a0a",
         "redacted",

@@ -57,11 +57,13 @@ pub(crate) fn program_version() -> &'static str {
     concat!("iotoll ", env!("CARGO_PKG_VERSION"))
 }
 
-/// Reads a host. Fails if the source has neither a kernel version, nor a log, nor a command line, nor a PCI function, so it is no host.
+/// Reads a host. Fails if the source has neither a kernel version, nor a log, nor kernel options, nor a PCI function, so it is no host.
 fn read_host(args: &Inspect) -> anyhow::Result<Host> {
     let host = Host::read(&open_evidence(args.from.iter().map(PathBuf::as_path), args.cmdline.as_deref())?);
-    let says_nothing =
-        host.platform.kernel.is_none() && host.log.file.is_empty() && host.command_line.is_none();
+    let says_nothing = host.platform.kernel.is_none()
+        && host.log.file.is_empty()
+        && host.command_line.is_none()
+        && host.configured.is_empty();
     if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
         let what = if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
         let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();

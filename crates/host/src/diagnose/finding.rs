@@ -41,6 +41,8 @@ pub enum Id {
     StrictAgainstRequest,
     /// A kernel option that is ignored or does something else than it seems to.
     KernelOptionInvalid,
+    /// A kernel option of the boot loader's configuration that the running kernel was not started with.
+    KernelOptionNotBooted,
     /// There is an IOMMU, but firmware or an option keeps it off.
     IommuOff,
     /// The adapter reaches 32 bits only, and memory goes further.
@@ -121,11 +123,12 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
         Self::KernelOptionInvalid,
+        Self::KernelOptionNotBooted,
         Self::IommuOff,
         Self::Mask32Bit,
         Self::SwiotlbForced,
@@ -173,6 +176,7 @@ impl Id {
             Self::LazyAgainstRequest => "lazy-against-request",
             Self::StrictAgainstRequest => "strict-against-request",
             Self::KernelOptionInvalid => "kernel-option-invalid",
+            Self::KernelOptionNotBooted => "kernel-option-not-booted",
             Self::IommuOff => "iommu-off",
             Self::Mask32Bit => "mask-32-bit",
             Self::SwiotlbForced => "swiotlb-forced",

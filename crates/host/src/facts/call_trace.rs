@@ -42,7 +42,9 @@ const FUNCTIONS: [(&str, Shown); 20] = [
 /// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
 pub(super) fn read(message: &str) -> Option<Shown> {
     let (before, _) = message.split_once("+0x")?;
-    let start = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |end| end + 1);
+    // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
+    let start =
+        before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').map_or(0, |end| end + 1);
     let function = before.get(start..)?;
     FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
 }

@@ -6,6 +6,7 @@
 pub mod adapter;
 pub mod bounce;
 mod call_trace;
+pub mod configured;
 pub mod device_memory;
 pub mod fault;
 pub mod function;
@@ -49,6 +50,8 @@ pub struct Host {
     pub command_line: Option<Cited<String>>,
     /// Its options, judged.
     pub options: Vec<TokenVerdict>,
+    /// Options that stand elsewhere: in the boot loader's configuration, or in a text's sentences.
+    pub configured: configured::ConfiguredOptions,
     /// What the understood ones ask for.
     pub requests: Requests,
     /// What the kernel's log says.
@@ -101,15 +104,14 @@ impl Host {
         let command_line = command_line(tree, log_text.as_ref(), &log);
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
-        let options = parsed.map(|parsed| {
-            let machine = verdict::BootedKernel {
-                version: platform.kernel.as_ref().map(|cited| &cited.value),
-                architecture: platform.architecture.as_ref(),
-                vendor: vendor(&platform, &iommus, &log),
-            };
-            verdict::check_command_line(&parsed, &machine)
-        });
+        let machine = verdict::BootedKernel {
+            version: platform.kernel.as_ref().map(|cited| &cited.value),
+            architecture: platform.architecture.as_ref(),
+            vendor: vendor(&platform, &iommus, &log),
+        };
+        let options = parsed.map(|parsed| verdict::check_command_line(&parsed, &machine));
         let options = options.unwrap_or_default();
+        let configured = configured::read(tree, &machine);
         let requests = Requests::collect(&options);
         let listing = lspci::joined(lspci_texts(tree).iter().flat_map(lspci::parse).collect());
         let mut device_memory = std::mem::take(&mut log.device_memory);
@@ -148,6 +150,7 @@ impl Host {
                 .map(|(text, (line, words))| Cited::new(words.clone(), text.cite(line, &words))),
             platform,
             options,
+            configured,
             requests,
             log,
             bridges: bridges.into_iter().map(|bridge| (bridge.address, bridge)).collect(),
@@ -168,6 +171,11 @@ impl Host {
     /// was read that was there.
     pub fn doubts(&self) -> impl Iterator<Item = String> {
         self.unseen.iter().filter_map(Unseen::doubt)
+    }
+
+    /// Options of the boot loader's configuration that the running kernel was not started with; none if its line was not read.
+    pub fn options_not_booted(&self) -> Vec<&verdict::TokenVerdict> {
+        configured::not_booted(&self.configured, self.command_line.as_ref(), &self.options)
     }
 
     /// The kernel's version.

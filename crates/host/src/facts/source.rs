@@ -95,6 +95,8 @@ const SOURCES: &[Source] = &[
     minor("sys/class/drm/**", NAMES),
     minor("usr/share/**", NAMES),
     minor("sys/class/dmi/**", "maker and model of the machine"),
+    minor("etc/default/grub", "kernel options for the next boot"),
+    minor("etc/kernel/cmdline", "kernel options for the next boot"),
     minor("etc/**", "the distribution's name"),
 ];
 

@@ -42,6 +42,7 @@ pub use kind::{Counts, Kind};
 pub use pseudonym::Key;
 pub use reads::{Content, READS, Read, content_of, manual, row_of};
 
+use crate::facts::configured::{GrubAssignment, grub_assignment};
 use diagnosed_option::is_diagnosed;
 use secrets::Found;
 use std::collections::BTreeSet;
@@ -103,6 +104,9 @@ impl Redactor {
             Content::CommandLine => {
                 self.redact_command_line(&text);
             }
+            Content::BootLoader => {
+                self.redact_boot_loader(&text);
+            }
             Content::Log => {
                 for line in text.lines() {
                     self.learn_host(log::find_host_name(line));
@@ -135,6 +139,7 @@ impl Redactor {
             content => {
                 let redact = match content {
                     Content::CommandLine => Self::redact_command_line,
+                    Content::BootLoader => Self::redact_boot_loader,
                     Content::Log => Self::redact_log,
                     Content::Listing => Self::redact_listing,
                     Content::Uname => Self::redact_uname,
@@ -187,6 +192,17 @@ impl Redactor {
             self.count_secret();
         }
         masked
+    }
+
+    /// Redacts the configuration of a boot loader. Lines without kernel options become empty, so that the others keep their numbers.
+    fn redact_boot_loader(&mut self, text: &str) -> String {
+        let redact = |line: &str| match grub_assignment(line) {
+            Some(GrubAssignment { variable, quote, value }) => {
+                format!("{variable}={quote}{}{quote}\n", self.redact_command_line(value).trim_end())
+            }
+            None => "\n".to_owned(),
+        };
+        text.lines().map(redact).collect()
     }
 
     /// Counts a secret.

@@ -7,6 +7,8 @@
 pub enum Content {
     /// The kernel's command line.
     CommandLine,
+    /// The boot loader's configuration, of which only its lines with kernel options are kept.
+    BootLoader,
     /// A kernel log.
     Log,
     /// lspci's text.
@@ -83,6 +85,9 @@ pub const READS: &[Read] = &[
     ),
     row("proc/xen/capabilities", Content::Text, "Xen"),
     row("sys/hypervisor/type", Content::Text, "Xen"),
+    row("etc/default/grub", Content::BootLoader, "kernel options for the next boot"),
+    row("etc/kernel/cmdline", Content::CommandLine, "kernel options for the next boot"),
+    row("named-options", Content::CommandLine, "kernel options that a text names, of texts only"),
     row("etc/os-release", Content::Text, "distribution"),
     row("etc/redhat-release", Content::Text, "distribution"),
     row("etc/SuSE-release", Content::Text, "distribution"),

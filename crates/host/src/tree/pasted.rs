@@ -28,6 +28,7 @@ pub(super) use hosts::check_beside;
 
 use super::memory::Memory;
 use super::source::Refusal;
+use crate::facts::configured::NAMED;
 use crate::pci::lspci::{self, Format};
 use line::{Kind, Shape};
 use log_choice::Candidate;
@@ -36,7 +37,7 @@ use report::Report;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use within::{Within, within};
+use within::{Within, named_options, within};
 
 /// Where the kernel's log lies in a capture.
 pub(super) const LOG: &str = "var/log/dmesg";
@@ -466,7 +467,7 @@ impl Reader {
         last.is_some_and(|last| last.contains("AMD-Vi: Event logged") && !last.trim_end().ends_with(']'))
     }
 
-    /// Takes what stands inside of a line.
+    /// Takes what stands inside of a line: messages, functions, kernel options.
     fn take_within(&mut self, number: u32, line: &str) {
         self.close();
         for found in within(line) {
@@ -474,6 +475,9 @@ impl Reader {
                 Within::Message(text) => self.push(LOG, number, text),
                 Within::Function(text) => self.push(LISTING, number, text),
             }
+        }
+        for option in named_options(line) {
+            self.cut.parts.entry(NAMED).or_default().push(number, option);
         }
     }
 

@@ -1,26 +1,43 @@
 //! Kernel options that have no effect.
 
 use super::Rule;
-use crate::diagnose::advice::{is_inert, shown_argument};
+use super::boot_loader::Tool;
+use crate::diagnose::advice::{is_inert, is_inert_argument, shown_argument};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
+use crate::facts::configured::GRUB;
+use crate::kernel::Effect;
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::{Citation, Cited};
+use escape::shell::Command;
+use std::collections::BTreeSet;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find,
-    explains: &[Explanation {
-        id: Id::KernelOptionInvalid,
-        meaning: "A kernel option about DMA is misspelled, belongs to another kernel or machine, or is \
+    explains: &[
+        Explanation {
+            id: Id::KernelOptionNotBooted,
+            meaning: "A kernel option about DMA stands in the boot loader's configuration, and the running kernel was not started with it: the boot \
+                  entries were not written after the change, the host was not rebooted, or its boot loader reads another file.",
+            severity: "note",
+            evidence: "the option in /etc/default/grub or /etc/kernel/cmdline, and the kernel's command line",
+            fix: "write the boot entries by the distribution's tool, and reboot",
+            risk: "what the option asks for takes effect for the first time, so read its meaning first",
+            verify: "`cat /proc/cmdline` shows it after the reboot",
+        },
+        Explanation {
+            id: Id::KernelOptionInvalid,
+            meaning: "A kernel option about DMA is misspelled, belongs to another kernel or machine, or is \
                       overridden by another option: it has no effect.",
-        severity: "warning; note where the option is valid and has no effect on this host",
-        evidence: "the option on the command line, and the kernel's own complaint where there is one",
-        fix: "replace it by the suggested option, or remove it",
-        risk: "none in removing it; what replaces it takes effect for the first time, so read its \
+            severity: "warning; note where the option is valid and has no effect on this host",
+            evidence: "the option on the command line, and the kernel's own complaint where there is one",
+            fix: "replace it by the suggested option, or remove it",
+            risk: "none in removing it; what replaces it takes effect for the first time, so read its \
                    meaning first",
-        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for",
-    }],
+            verify: "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for",
+        },
+    ],
 };
 
 /// Findings about kernel options.
@@ -29,7 +46,52 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         host.options.iter().filter_map(|checked| invalid_option(host, checked)).collect();
     findings.extend(unknown_to_kernel(host));
+    findings.extend(of_other_places(host));
+    findings.extend(host.options_not_booted().into_iter().filter_map(|judged| not_booted(host, judged)));
     findings
+}
+
+/// Findings on invalid options of the boot loader's configuration, and of sentences in a text. What the running kernel's line has
+/// is judged there.
+fn of_other_places(host: &Host) -> Vec<Finding> {
+    let mut told: BTreeSet<&str> = host.options.iter().map(|judged| judged.part.as_str()).collect();
+    let others = host.configured.for_next_boot.iter().chain(&host.configured.named);
+    let invalid = others.filter(|judged| matches!(judged.verdict, Verdict::Invalid { .. }));
+    invalid
+        .filter(|judged| told.insert(&judged.part))
+        .filter_map(|judged| invalid_option(host, judged))
+        .collect()
+}
+
+/// A finding on an option about DMA that is configured, and that the running kernel was not started with.
+fn not_booted(host: &Host, judged: &TokenVerdict) -> Option<Finding> {
+    let Verdict::Understood { effects, .. } = &judged.verdict else { return None };
+    let is_asked = |effect: &Effect| host.options.iter().any(|own| own.asks.contains(effect));
+    if effects.is_empty() || effects.iter().all(is_asked) {
+        return None;
+    }
+    let words = judged.token.words();
+    let shown = shown_argument(&words);
+    let file = &judged.token.at.file;
+    let fix = match Tool::of(host) {
+        Tool::UpdateGrub if &**file == GRUB => Advice::run(Command::new("update-grub"))
+            .and_say(", which writes it into the boot entries, and reboot"),
+        _ if is_inert_argument(&words) => super::add_kernel_argument(host, &words),
+        _ => Advice::say(format!("give {shown} to the kernel by the tool of its boot loader, and reboot")),
+    };
+    Some(Finding {
+        id: Id::KernelOptionNotBooted,
+        severity: Severity::Note,
+        address: None,
+        what: format!("{shown} stands in the boot loader's configuration, and the running kernel was not started with it"),
+        evidence: std::iter::once(&judged.token.at).chain(host.command_line.as_ref().map(|line| &line.at)).cloned().collect(),
+        fix,
+        risk: "none in writing the boot entries; what the option asks for takes effect for the first time, so read its meaning first".to_owned(),
+        verify: "`cat /proc/cmdline` shows it after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
 }
 
 /// A finding for an option that is invalid or ineffective.

@@ -196,8 +196,8 @@ mod tests {
             r#"Disabled("AMD IOMMU disabled on kernel command-line")"#,
         );
         check(
-            "[Firmware Bug]: AMD-Vi: IOAPIC[4] not in IVRS table",
-            r#"FirmwareTable("[Firmware Bug]: AMD-Vi: IOAPIC[4] not in IVRS table")"#,
+            "[Firmware Warn]: AMD-Vi: IVRS invalid checksum",
+            r#"FirmwareTable("[Firmware Warn]: AMD-Vi: IVRS invalid checksum")"#,
         );
         check(
             r#"AMD-Vi: ivrs, add hid:AMDI0020, uid:\_SB.FUR0, rdevid:160"#,

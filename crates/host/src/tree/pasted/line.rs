@@ -4,6 +4,7 @@ use super::bound;
 use super::prompt;
 use super::report::Report;
 use super::within::within;
+use crate::facts::configured::GRUB;
 use crate::kernel::message::{DriverMessage, Message};
 use crate::kernel::{Log, message};
 use crate::pci::lspci::{self, Format};
@@ -215,6 +216,9 @@ fn file(line: &str) -> Option<&'static str> {
     }
     if starts("Linux ") && line.contains('#') && (line.ends_with("GNU/Linux") || line.ends_with("Linux")) {
         return Some("uname");
+    }
+    if starts("GRUB_CMDLINE_LINUX") {
+        return Some(GRUB);
     }
     if starts("reg") && line.contains(": base=0x") && line.contains("size=") {
         return Some("proc/mtrr");

@@ -62,8 +62,10 @@ fn after_prompt(line: &str) -> Option<&str> {
 }
 
 /// Files of a host that are of use as they are.
-const FILES: [&str; 11] = [
+const FILES: [&str; 13] = [
     "proc/cmdline",
+    "etc/default/grub",
+    "etc/kernel/cmdline",
     "proc/version",
     "proc/iomem",
     "proc/mtrr",

@@ -1,7 +1,7 @@
 //! What stands inside of a line: messages that are indented, quoted in a sentence, or behind what a program put before them.
 
 use super::line::is_loose;
-use crate::kernel::message;
+use crate::kernel::{message, options};
 use crate::pci::lspci::Format;
 
 /// How messages begin that people quote in a sentence, or whose beginning a copy lost.
@@ -19,6 +19,9 @@ const STARTS: [&str; 12] = [
     "vfio 0",
     "EAL: ",
 ];
+
+/// Longer words are no option that somebody talks about.
+const OPTION_BYTES_MAX: usize = 80;
 
 /// Something of a host inside of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +45,17 @@ pub(super) fn within(line: &str) -> Vec<Within<'_>> {
         return quoted;
     }
     STARTS.iter().find_map(|start| message_from(trimmed, start)).into_iter().map(Within::Message).collect()
+}
+
+/// Kernel options that a sentence names: `intel_iommu=pt`. Names of one word, such as `iommu`, are those of other programs too.
+pub(super) fn named_options(line: &str) -> impl Iterator<Item = &str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-".contains(c);
+    let words = line.split(move |c: char| !plain(c)).map(|word| word.trim_end_matches(['.', ',', ':']));
+    words.filter(|word| {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        let has_two_words = name.contains(['_', '.']) && word.len() <= OPTION_BYTES_MAX;
+        has_two_words && options::named(name).next().is_some()
+    })
 }
 
 /// What is between backticks.
@@ -85,6 +99,20 @@ fn names_function(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_in_sentences() {
+        let named = |line| named_options(line).collect::<Vec<_>>();
+        assert_eq!(
+            named("I added `intel_iommu=pt`, and iommu.passthrough=1."),
+            ["intel_iommu=pt", "iommu.passthrough=1"]
+        );
+        assert!(
+            named("Xen has iommu=verbose, QEMU iommu_platform=on, the kernel CONFIG_INTEL_IOMMU=y")
+                .is_empty()
+        );
+        assert!(named("intel_iommu is on").is_empty());
+    }
 
     #[test]
     fn messages_that_are_quoted_indented_or_cut_off() {
