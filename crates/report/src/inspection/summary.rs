@@ -96,14 +96,18 @@ fn iommu(host: &Host) -> Fact {
         }
         (true, _) if !host.log.user_attach_refused.is_empty() => "in use, by the kernel's log".to_owned(),
         (true, _) if host.is_power() => "the platform's translation tables".to_owned(),
-        (true, false) if !iommus.groups.is_empty() && host.log.no_iommu.is_empty() => {
-            "in use, by its groups".to_owned()
-        }
+        (true, _) if has_groups(host) => "in use, by its groups".to_owned(),
         (true, true) => return Fact::absent("IOMMU", "none in use"),
         (true, false) => return Fact::unknown("IOMMU", "sysfs was not there to show one"),
     };
     let parts: Vec<String> = [Some(hardware), groups, policy(host)].into_iter().flatten().collect();
     Fact::known("IOMMU", &parts.join("; "))
+}
+
+/// Whether an adapter is in a group, which only an IOMMU's driver makes, or VFIO for a device without one.
+fn has_groups(host: &Host) -> bool {
+    let is_member = |adapter: &host::facts::Adapter| adapter.function.iommu_group.is_some();
+    host.log.no_iommu.is_empty() && (!host.iommus.groups.is_empty() || host.adapters.iter().any(is_member))
 }
 
 /// `Intel VT-d`, `8 × AMD-Vi`

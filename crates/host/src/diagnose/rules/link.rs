@@ -198,7 +198,7 @@ fn below_own_width(host: &Host, adapter: &Adapter) -> Option<Finding> {
         what: format!("its link runs at {lanes} and the card can do {lanes_max}: the slot has no more lanes, or the link trained low"),
         evidence: vec![function.link.at.clone()],
         fix: Advice::say("look at LnkCap of the port above it (its address is the one before the last in ")
-            .and_run(path)
+            .and_complete_by(path)
             .and_say(
                 "): if that has as many lanes as the card, reseat the card, clean its contacts, leave risers and adapters out, and look at the \
                  slot's bifurcation in the firmware's setup; if not, the slot is the limit: move the card",

@@ -289,7 +289,7 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
         _ if cards.len() >= 2 && in_use >= 2 => {
             format!("{} that have nothing to do with each other", counted(members.len(), "adapter"))
         }
-        (1.., 1..) => format!("{} and what they are of", counted(virtual_functions, "virtual function")),
+        (1.., 1..) => format!("{} and their card", counted(virtual_functions, "virtual function")),
         _ => return None,
     };
     let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();

@@ -42,8 +42,11 @@ fn finding(refused: &[RefusedAllocation]) -> Option<Finding> {
     } else {
         "memory has no such piece free: it is fragmented or used up"
     };
-    let direct =
-        if worst.is_direct { "; nothing translates for its device, so it has to be one piece" } else { "" };
+    let direct = match (worst.is_direct, order) {
+        (true, 0) => "; nothing translates for its device",
+        (true, _) => "; nothing translates for its device, so it has to be one piece",
+        (false, _) => "",
+    };
     Some(Finding {
         id: Id::DmaAllocationRefused,
         severity: Severity::Warning,
@@ -82,7 +85,7 @@ fn free_pieces(pages: PagesRefused) -> Advice {
         false => "",
     };
     Advice::say(format!("{atomic}load the driver and let it allocate right after boot, while memory is in large pieces; until then "))
-        .and_run(compact)
+        .and_complete_by(compact)
         .and_say(
             " may make such pieces. For good: memory that is kept for it (`cma=SIZE`, in kernels that take memory for DMA from there, \
              CONFIG_DMA_CMA), smaller pieces in the driver, or an IOMMU that translates for the device, where pages from anywhere will do",
