@@ -13,7 +13,7 @@ mod kernel;
 use host::diagnose::{Basis, Finding, Part};
 use host::facts::bounce::SLOT_BYTES;
 use host::{Host, Inspection, Tree};
-use kernel::{GroupState, Machine, Maker, Settings, Tool, edited, options, refusal, settings};
+use kernel::{GroupState, Machine, Maker, Settings, Tool, edited, options, refusal, refuses, settings};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,32 @@ fn told(prose: &str) -> Vec<Change> {
     changes
 }
 
+/// The change that the finding on an invalid option tells of: `replace X on the kernel command line: NEW`, `remove WORD from X on the
+/// kernel command line, and add: NEW`. NEW ends where words of explanation begin.
+fn replacement(prose: &str) -> Option<Change> {
+    let (before, after) = prose.split_once(" on the kernel command line")?;
+    let new = after.strip_prefix(": ").or_else(|| after.strip_prefix(", and add: "))?;
+    let is_option = |word: &&str| {
+        let inert = word.chars().all(|c| c.is_ascii_alphanumeric() || "=,.:_-/".contains(c));
+        inert && word.split_once('=').is_some_and(|(name, value)| !name.is_empty() && !value.is_empty())
+    };
+    let with: Vec<String> = new.split_whitespace().take_while(is_option).map(str::to_owned).collect();
+    let without = match quoted(before).as_slice() {
+        [option] => vec![option.clone()],
+        [word, option] => {
+            let (name, value) = option.split_once('=')?;
+            let kept: Vec<&str> = value.split(',').filter(|other| other != word).collect();
+            return Some(Change::Arguments {
+                without: vec![option.clone()],
+                with: with.into_iter().chain([format!("{name}={}", kept.join(","))]).collect(),
+                tool: Tool::Hand,
+            });
+        }
+        _ => return None,
+    };
+    (!with.is_empty()).then_some(Change::Arguments { without, with, tool: Tool::Hand })
+}
+
 /// The change that a command makes.
 fn made(line: &str, after: &str, before: &str) -> Option<Change> {
     let words = shlex::split(line)?;
@@ -95,6 +121,10 @@ fn changes(finding: &Finding) -> Vec<Change> {
         _ => "COMMAND".to_owned(),
     });
     let prose: Vec<String> = prose.collect();
+    if finding.id.word() == "kernel-option-invalid" && prose.concat().starts_with("re") {
+        let replaced = replacement(&prose.concat());
+        return replaced.map_or_else(|| told(&prose.concat()), |replaced| vec![replaced]);
+    }
     let mut all = told(&prose.concat());
     for (index, part) in parts.iter().enumerate() {
         let (Part::Command(command) | Part::Completing(command)) = part else { continue };
@@ -132,8 +162,21 @@ fn wrong_line(
     let why = lost(line, &after, without, with)
         .or_else(|| loses_pool.then(|| "the size of the pool would be lost".to_owned()))
         .or_else(|| is_small.then(|| "the pool does not grow".to_owned()))
+        .or_else(|| refuses(machine, &new_words(line, with)))
         .or_else(|| void(finding.id.word(), machine, &now, &then));
     why.map(|why| format!("{why}: {after}"))
+}
+
+/// The words of added arguments that the line does not have.
+fn new_words(line: &str, with: &[String]) -> String {
+    let there = options(line);
+    let is_there =
+        |name: &str, word: &String| there.iter().any(|(other, words)| other == name && words.contains(word));
+    let new = options(&with.join(" ")).into_iter().flat_map(|(name, words)| {
+        let words = words.into_iter().filter(|word| !is_there(&name, word));
+        words.map(|word| format!("{name}={word}")).collect::<Vec<_>>()
+    });
+    new.collect::<Vec<_>>().join(" ")
 }
 
 /// A word that is gone and was not to go.
@@ -194,6 +237,7 @@ fn void(id: &str, machine: &Machine, now: &Settings, then: &Settings) -> Option<
         "acs-redirect" => then.direct_ports == now.direct_ports,
         "gart-full" => then.aperture_mebibytes <= machine.gart_mebibytes,
         "power-default-window" => then.no_direct_window,
+        "isolation-weakened" => then.pretends_isolation,
         _ => false,
     };
     if fails {
@@ -207,7 +251,9 @@ fn void(id: &str, machine: &Machine, now: &Settings, then: &Settings) -> Option<
 fn wrong(inspection: &Inspection, finding: &Finding, log: &str) -> Vec<String> {
     let host = &inspection.host;
     let machine = Machine::of(host, log);
-    let line = host.command_line.as_ref().map_or("", |line| line.value.as_str());
+    // An option that a text only talks about is taken for the whole line.
+    let talked_about = host.configured.named.first().map_or("", |named| named.part.as_str());
+    let line = host.command_line.as_ref().map_or(talked_about, |line| line.value.as_str());
     let slots = host.bounce.pool_bytes.as_ref().map_or(0, |pool| pool.value / SLOT_BYTES);
     let mut all = Vec::new();
     let is_guest = host.platform.hypervisor.is_some() && host.log.iommu_tables.is_none();

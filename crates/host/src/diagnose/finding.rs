@@ -95,6 +95,8 @@ pub enum Id {
     RegistersUnplaced,
     /// Adapters that have nothing to do with each other share a group.
     GroupShared,
+    /// Options make the kernel take devices for isolated that are not.
+    IsolationWeakened,
     /// No DMA protection where a stranger may plug something in.
     PassthroughExposed,
     /// A `memmap=` area that is uncached and therefore slow.
@@ -123,7 +125,7 @@ pub enum Id {
 
 impl Id {
     /// All kinds.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::StrictOnFastAdapter,
         Self::LazyAgainstRequest,
         Self::StrictAgainstRequest,
@@ -155,6 +157,7 @@ impl Id {
         Self::DmaAllocationRefused,
         Self::RegistersUnplaced,
         Self::GroupShared,
+        Self::IsolationWeakened,
         Self::PassthroughExposed,
         Self::MemmapUncached,
         Self::MemmapIncoherent,
@@ -203,6 +206,7 @@ impl Id {
             Self::DmaAllocationRefused => "dma-allocation-refused",
             Self::RegistersUnplaced => "registers-unplaced",
             Self::GroupShared => "group-shared",
+            Self::IsolationWeakened => "isolation-weakened",
             Self::PassthroughExposed => "passthrough-exposed",
             Self::MemmapUncached => "memmap-uncached",
             Self::MemmapIncoherent => "memmap-incoherent",

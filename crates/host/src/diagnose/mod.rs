@@ -79,7 +79,8 @@ impl Inspection {
 /// the kernel then prints the line of a pool that found no memory (kernel/dma/swiotlb.c, `swiotlb_print_info`).
 fn unjudged(host: &Host, findings: &[Finding]) -> Vec<LogProblem> {
     let wanted = host.log.swiotlb_failed.iter().filter(|_| host.bounce.never.is_some());
-    let judged: Vec<&Citation> = findings.iter().flat_map(|finding| &finding.evidence).chain(wanted).collect();
+    let judged: Vec<&Citation> =
+        findings.iter().flat_map(|finding| &finding.evidence).chain(wanted).collect();
     let is_judged = |problem: &&LogProblem| problem.is_cited_by(judged.iter().copied());
     host.log.problems.iter().filter(|problem| !is_judged(problem)).cloned().collect()
 }

@@ -7,7 +7,7 @@ use super::hypervisor::{self, Hypervisor};
 use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
-use super::refused_allocation::{Follower, REFUSALS_MAX, RefusedAllocation};
+use super::refused_allocation::{Follower, REFUSALS_MAX, RefusedAllocation, Wanted};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::{
@@ -258,8 +258,8 @@ pub struct LogFacts {
     pub invalidation_failures: Vec<InvalidationFailure>,
     /// VT-d's fault status register, where it tells of a device that did not answer.
     pub invalidation_status: Option<Citation>,
-    /// Functions that did not answer when their power state was to be changed.
-    pub inaccessible: BTreeMap<Bdf, Citation>,
+    /// Functions that did not answer, and whether they were to wake up from D3cold.
+    pub inaccessible: BTreeMap<Bdf, Cited<bool>>,
     /// Functions that were not back a second or longer after a reset, as far as the log goes.
     pub slow_resets: BTreeMap<Bdf, Citation>,
     /// A call trace that stands in an invalidation of a device's own translations.
@@ -270,6 +270,10 @@ pub struct LogFacts {
     pub unplaced: BTreeMap<Bdf, BTreeMap<u8, Cited<resource::Need>>>,
     /// What tells that interrupts are not remapped: the first line of each kind.
     pub interrupts_unmapped: BTreeMap<InterruptRemappingMessage, Citation>,
+    /// A driver unmapped what it had not mapped.
+    pub unmatched_unmap: Option<Citation>,
+    /// The driver of VT-d or AMD-Vi says that it is disabled.
+    pub iommu_disabled: Option<Citation>,
     /// The first mapping that was refused for the width of its IOVA.
     pub beyond_width: Option<Cited<BeyondWidth>>,
     /// This is a crash kernel, which took over the IOMMU's tables from the kernel that crashed.
@@ -312,6 +316,10 @@ pub struct LogFacts {
     pub user_attach_refused: BTreeMap<Option<Bdf>, Citation>,
     /// Adapters and their groups that QEMU could not have, because other devices of the group have drivers of the host.
     pub not_viable: BTreeMap<(Option<Bdf>, u32), Citation>,
+    /// Devices for which a guest's program found no IOMMU, and whether Xen said so.
+    pub no_group: BTreeMap<Option<Bdf>, Cited<bool>>,
+    /// The patch that pretends isolation is there and in use.
+    pub acs_override: Option<Citation>,
     /// Errors that ports and devices reported, by function.
     pub pcie_errors: BTreeMap<Bdf, PcieErrors>,
     /// The hypervisor that a line names.
@@ -324,6 +332,8 @@ pub struct LogFacts {
     pub functions: BTreeMap<Bdf, NamedFunction>,
     /// Conflicting memory types, `ioremap on RAM`.
     pub memory_type_conflicts: Vec<Citation>,
+    /// The kernel made the processors' MTRRs alike.
+    pub mtrrs_repaired: Option<Citation>,
     /// MTRRs that were asked for and could not be set.
     pub mtrrs_refused: Vec<Cited<MemoryTypeMessage>>,
     /// Memory that the kernel does not use, because no MTRR makes it cacheable.
@@ -403,7 +413,8 @@ impl LogFacts {
         let full = full.filter_map(|full| Some((full.address?, &full.at)));
         let silent =
             self.invalidation_failures.iter().filter_map(|failed| Some((failed.device?, &failed.at)));
-        for (bdf, at) in groups.chain(mappings).chain(faults).chain(full).chain(silent) {
+        let groupless = self.no_group.iter().filter_map(|(device, said)| Some(((*device)?, &said.at)));
+        for (bdf, at) in groups.chain(mappings).chain(faults).chain(full).chain(silent).chain(groupless) {
             if self.functions.len() < function::FUNCTIONS_MAX {
                 self.functions.entry(bdf).or_insert_with(|| NamedFunction::at(at.clone()));
             }
@@ -518,6 +529,9 @@ impl LogFacts {
             IommuMessage::UserAttachRefused => {
                 self.user_attach_refused.entry(logged.bdf()).or_insert_with(|| at.clone());
             }
+            IommuMessage::NoGroup { device, by_xen } => {
+                self.no_group.entry(*device).or_insert_with(|| Cited::new(*by_xen, at.clone()));
+            }
             IommuMessage::GroupNotViable { device, group } => {
                 self.not_viable.entry((*device, *group)).or_insert_with(|| at.clone());
             }
@@ -559,6 +573,10 @@ impl LogFacts {
                 self.beyond_width.get_or_insert_with(|| Cited::new(beyond, at.clone()));
                 self.keep_translation(iommu::Kind::VtD, at);
             }
+            VtDMessage::UnmatchedUnmap => {
+                self.unmatched_unmap.get_or_insert_with(|| at.clone());
+            }
+            VtDMessage::DisableRequested => self.iommu_disabled = Some(at.clone()),
             VtDMessage::InheritedTables => self.inherited_tables = Some(at.clone()),
             VtDMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
             _ => {}
@@ -582,7 +600,10 @@ impl LogFacts {
             AmdViMessage::SnpNeedsTranslation => self.snp_refused = Some(at.clone()),
             AmdViMessage::StrictInGuest => self.batching_disallowed = Some(at.clone()),
             AmdViMessage::UnknownOption(option) => self.keep_unknown_option(option, at),
-            AmdViMessage::Disabled(_) => self.iommu_trouble.push(at.clone()),
+            AmdViMessage::Disabled(_) => {
+                self.iommu_trouble.push(at.clone());
+                self.iommu_disabled = Some(at.clone());
+            }
             AmdViMessage::InheritedTables => self.inherited_tables = Some(at.clone()),
             _ => {}
         }
@@ -609,6 +630,16 @@ impl LogFacts {
                 self.swiotlb_bytes = bytes(*mebibytes);
             }
             SwiotlbMessage::NoMemory(_) => self.swiotlb_failed = Some(at.clone()),
+            SwiotlbMessage::CoherentFailed { bytes: Some(bytes) }
+                if self.refused_allocations.len() < REFUSALS_MAX =>
+            {
+                let wanted = Wanted::Bytes(*bytes);
+                self.refused_allocations.push(RefusedAllocation {
+                    wanted,
+                    is_direct: true,
+                    at: vec![at.clone()],
+                });
+            }
             SwiotlbMessage::Full { device, bytes, slots_total, slots_used } => {
                 let address = logged.bdf().or(*device);
                 let other = logged.device.as_ref().filter(|_| address.is_none());
@@ -720,6 +751,9 @@ impl LogFacts {
 
     /// Keeps what the PCI core says of a function's link.
     fn keep_pcie(&mut self, message: &PcieMessage, logged: &Logged) {
+        if let PcieMessage::AcsOverride = message {
+            self.acs_override = Some(logged.at.clone());
+        }
         let Some(bdf) = logged.bdf() else { return };
         let at = logged.at.clone();
         match message {
@@ -751,9 +785,9 @@ impl LogFacts {
             PcieMessage::ErrorBit(name) => {
                 self.pcie_errors.entry(bdf).or_default().names.insert(name.clone());
             }
-            PcieMessage::Inaccessible => {
+            PcieMessage::Inaccessible { from_d3cold } => {
                 self.slow_resets.remove(&bdf);
-                self.inaccessible.entry(bdf).or_insert(at);
+                self.inaccessible.entry(bdf).or_insert(Cited::new(*from_d3cold, at));
             }
             PcieMessage::SlowReset { is_back: false } if !self.inaccessible.contains_key(&bdf) => {
                 self.slow_resets.entry(bdf).or_insert(at);
@@ -796,6 +830,9 @@ impl LogFacts {
             | MemoryTypeMessage::MtrrOverlap(_)
             | MemoryTypeMessage::MtrrsExhausted => {
                 self.mtrrs_refused.push(Cited::new(message.clone(), at.clone()));
+            }
+            MemoryTypeMessage::MtrrsRepaired => {
+                self.mtrrs_repaired.get_or_insert_with(|| at.clone());
             }
             MemoryTypeMessage::MemoryTrimmed { mebibytes } => {
                 self.memory_trimmed_mebibytes = Some(Cited::new(*mebibytes, at.clone()));

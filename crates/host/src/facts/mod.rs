@@ -102,6 +102,7 @@ impl Host {
         let mut iommus = iommu::read(tree);
         platform.architecture = platform.architecture.or_else(|| iommus.architecture());
         let command_line = command_line(tree, log_text.as_ref(), &log);
+        platform.kernel = platform.kernel.or_else(|| command_line.as_ref().and_then(booted_image));
         let parsed =
             command_line.as_ref().map(|(text, line)| CommandLine::parse_quoted(text, line.0, &line.1));
         let machine = verdict::BootedKernel {
@@ -288,6 +289,15 @@ fn command_line(
         Some((line, words.split(mark).nth(1)?.to_owned()))
     };
     Some((log.clone(), of_mark("Kernel command line: ").or_else(|| of_mark("Command line: "))?))
+}
+
+/// The kernel by the name of its image, `BOOT_IMAGE=/boot/vmlinuz-6.8.8-2-pve`, where nothing else tells it.
+fn booted_image((text, (line, words)): &(crate::Text, (u32, String))) -> Option<Cited<KernelVersion>> {
+    let image = words.split_whitespace().find_map(|word| word.strip_prefix("BOOT_IMAGE="))?;
+    let (_, release) = image.rsplit('/').next()?.split_once('-')?;
+    let starts_with_number = release.starts_with(|c: char| c.is_ascii_digit());
+    let version = starts_with_number.then(|| KernelVersion::parse(release)).flatten()?;
+    Some(Cited::new(version, text.cite(*line, words)))
 }
 
 /// lspci's outputs, the most verbose first; read where sysfs is missing, and for what sysfs does not say.

@@ -117,7 +117,8 @@ fn parse_body(device: Device, body: &str) -> Says {
         Some(found) => found,
         None if failed => Says::ProbeFailed,
         None if is_of_iommu(body) => Says::Iommu,
-        None if device.driver == CORE => Says::Present,
+        // QEMU begins its own messages with `vfio ADDRESS: `.
+        None if device.driver == CORE || device.driver == "vfio" => Says::Present,
         None => Says::Driver(device.driver),
     }
 }

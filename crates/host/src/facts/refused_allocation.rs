@@ -14,11 +14,20 @@ pub(super) const REFUSALS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedAllocation {
     /// What was wanted.
-    pub pages: PagesRefused,
+    pub wanted: Wanted,
     /// Nothing translates for the device: the trace shows the code of direct mapping.
     pub is_direct: bool,
-    /// The warning's line, and the line of the trace that shows that the pages were for DMA.
-    pub at: [Citation; 2],
+    /// The line that says so; of pages also the line of the trace that shows that they were for DMA.
+    pub at: Vec<Citation>,
+}
+
+/// What a driver wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Pages in a row.
+    Pages(PagesRefused),
+    /// Bytes in a row, which neither the kernel's pool of contiguous memory (CMA) nor anything else had.
+    Bytes(u64),
 }
 
 /// Follows a log from a warning to the function below it that asks for memory for DMA.
@@ -51,6 +60,6 @@ impl Follower {
             Shown::Translation(_) | Shown::DeviceInvalidation => return None,
         };
         let (pages, at) = self.warning.take()?;
-        Some(RefusedAllocation { pages, is_direct, at: [at, cite()] })
+        Some(RefusedAllocation { wanted: Wanted::Pages(pages), is_direct, at: vec![at, cite()] })
     }
 }

@@ -249,10 +249,14 @@ fn printed(words: &str) -> (Option<f64>, &str) {
     }
 }
 
-/// Drops `    4.795291] `: a time whose bracket a copy lost.
+/// Drops `    4.795291] `, a time whose bracket a copy lost, and `.017332] `, of which the seconds went with it.
 fn unopened_time(words: &str) -> Option<(Option<f64>, &str)> {
-    let (time, rest) = words.split_once("] ").filter(|(time, _)| is_kernel_time(time))?;
-    Some((time.trim_start().parse().ok(), rest))
+    let (time, rest) = words.split_once("] ")?;
+    let is_rest = || time.strip_prefix('.').is_some_and(|_| is_kernel_time(&format!("0{time}")));
+    match is_kernel_time(time) {
+        true => Some((time.trim_start().parse().ok(), rest)),
+        false => is_rest().then_some((None, rest)),
+    }
 }
 
 /// Whether it is a time of the kernel: seconds, and microseconds in six digits.

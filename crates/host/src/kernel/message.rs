@@ -189,7 +189,7 @@ fn device_prefix(message: &str) -> Option<(Device, &str)> {
     // Other buses: "arm-smmu-v3 9050000.smmuv3:", "platform MSFT0101:00:", "pci 0022:01     :".
     // The IOMMU's own device has its class in place of a driver: "iommu ivhd0:", "virtio_iommu virtio0:".
     let is_named = rest.get(name.len()..).is_some_and(|after| after.trim_start().starts_with(':'))
-        && (name.contains('.') || name.contains(':') || matches!(driver, "iommu" | "virtio_iommu"));
+        && (name.contains(['.', ':', '@']) || matches!(driver, "iommu" | "virtio_iommu"));
     (bdf.is_some() || is_named)
         .then(|| (Device { driver: driver.to_owned(), name: name.to_owned(), bdf }, body))
 }
@@ -214,7 +214,7 @@ mod tests {
         ignored("perf: amd_iommu: Detected. (0 banks, 0 counters)");
         ignored("pci 0001:06     : [PE# fd] Using 32-bit TCEs");
         ignored("EEH: pSeries platform initialized");
-        ignored("mtrr: your CPUs had inconsistent fixed MTRR settings");
+        ignored("mtrr: probably your BIOS does not setup all CPUs.");
         ignored(
             r#"PCI: Using host bridge windows from ACPI; if necessary, use "pci=nocrs" and report a bug"#,
         );

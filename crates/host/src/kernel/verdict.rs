@@ -138,7 +138,8 @@ fn check_option(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>)
             let is_negated = matches!(option.value, Grammar::Boolean { .. })
                 && token.value.as_deref().and_then(parse_bool) == Some(false);
             let older_form = option.older_form.as_deref().filter(|_| !is_negated);
-            let verdict = not_in_this_kernel(&option.name, reason, older_form);
+            let older_form = older_form.and_then(|form| without_foreign_options(form, machine));
+            let verdict = not_in_this_kernel(&option.name, reason, older_form.as_deref());
             return vec![verdict_on_all(token, verdict)];
         }
         Presence::Present => None,
@@ -158,6 +159,19 @@ fn check_option(token: &Token, option: &OptionFacts, machine: &BootedKernel<'_>)
         TokenVerdict::new(token, format!("{}={part}", option.name), verdict)
     })
     .collect()
+}
+
+/// Alternatives, `intel_iommu=strict or amd_iommu=fullflush; lazy is the default`, without those of another maker's IOMMU.
+fn without_foreign_options(alternatives: &str, machine: &BootedKernel<'_>) -> Option<String> {
+    let (options, remark) = alternatives.split_at(alternatives.find(';').unwrap_or(alternatives.len()));
+    let is_foreign = |option: &str| {
+        let name = option.split_once('=').map_or(option, |(name, _)| name);
+        machine
+            .vendor
+            .is_some_and(|vendor| options::named(name).any(|facts| facts.platform.is_foreign_to(vendor)))
+    };
+    let fitting: Vec<&str> = options.split(" or ").filter(|option| !is_foreign(option)).collect();
+    (!fitting.is_empty()).then(|| format!("{}{remark}", fitting.join(" or ")))
 }
 
 /// Checks an option whose value is not a list of words.
@@ -741,6 +755,12 @@ mod tests {
 
     #[test]
     fn versions() {
+        check(
+            "5.10.0-30-amd64",
+            Some(CpuVendor::Amd),
+            "iommu.strict=1",
+            &["iommu.strict=1 -> NotInThisKernel, try amd_iommu=fullflush; lazy is the default"],
+        );
         check("5.10.0-30-amd64", None, "iommu.strict=0", &["iommu.strict=0 -> NotInThisKernel, try -"]);
         check(
             "5.10.0-30-amd64",

@@ -452,13 +452,18 @@ impl Reader {
                     log.push_wrapped(line);
                 }
             }
-            Some(path) if self.by_command && !is_listing(path) && !is_blank => {
+            Some(path) if self.by_command && !is_listing(path) && !is_blank && !self.is_complete(path) => {
                 self.push(path, number, line.trim())
             }
             // Outputs begin after an empty line as often as not.
             Some(path) if self.by_command && !self.cut.parts.contains_key(path) => {}
             _ => self.take_within(number, line),
         }
+    }
+
+    /// Whether a file of one line has it.
+    fn is_complete(&self, path: &str) -> bool {
+        is_single(path) && self.cut.parts.contains_key(path)
     }
 
     /// Whether the last message is an event of AMD-Vi that a mail program wrapped: it ends in a bracket.

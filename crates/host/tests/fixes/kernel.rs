@@ -178,6 +178,8 @@ pub(crate) struct Settings {
     pub no_direct_window: bool,
     /// MiB of the aperture over memory that the line asks for.
     pub aperture_mebibytes: Option<u64>,
+    /// Devices are taken for isolated that are not: by the patch for ACS, or by VFIO's parameter.
+    pub pretends_isolation: bool,
     /// Some word's effect is not known in this kernel.
     pub is_open: bool,
 }
@@ -251,6 +253,8 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
             }
         }
         now.no_direct_window |= name == "disable_ddw";
+        now.pretends_isolation |=
+            ["pcie_acs_override", "vfio_iommu_type1.allow_unsafe_interrupts"].contains(&name.as_str());
     }
     if driver_off {
         now.iommu = Some(false);
@@ -266,6 +270,26 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
         now.iommu = None;
     }
     now
+}
+
+/// Why a kernel does not take an argument, as far as the rows tell.
+pub(crate) fn refuses(machine: &Machine, argument: &str) -> Option<String> {
+    options(argument).into_iter().find_map(|(name, words)| {
+        let of_option: Vec<&Row> = ROWS.iter().filter(|row| row.option == name).collect();
+        let of_maker: Vec<&&Row> = of_option
+            .iter()
+            .filter(|row| machine.maker == Maker::Unknown || row.makers.contains(&machine.maker))
+            .collect();
+        if !of_option.is_empty() && of_maker.is_empty() {
+            return Some(format!("{name} is of another maker's machines"));
+        }
+        words.iter().find_map(|word| {
+            let known = of_maker.iter().filter(|row| word.starts_with(row.word));
+            let mut has = known.map(|row| machine.has(row.since.0, row.since.1)).peekable();
+            has.peek()?;
+            has.all(|has| has == Some(false)).then(|| format!("this kernel does not know {name}={word} yet"))
+        })
+    })
 }
 
 /// How an edit reaches the boot loader.

@@ -1,6 +1,7 @@
 //! The verdict on a host in one sentence.
 
 use super::batch;
+use super::fold::fold;
 use super::row::Row;
 use crate::page::quantity;
 use escape::terminal::plain;
@@ -66,7 +67,7 @@ fn costliest_modes(rows: &[Row]) -> String {
         if all == 1 { "the only adapter" } else { &format!("any of {}", quantity::count(all, "adapter")) };
     let is_conditional = rows.iter().any(|row| !row.condition.is_empty());
     let condition = if is_conditional { ", on a condition" } else { "" };
-    format!("no translation cost per I/O on {which}{condition}")
+    format!("no IOMMU mapping per I/O on {which}{condition}")
 }
 
 /// That a DMA path holds on a condition, for some adapter.
@@ -103,10 +104,11 @@ fn mode_and_cost(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// `3 findings, 1 of them critical`.
+/// `3 findings, 1 of them critical`: alike ones of several adapters count once, as they are listed.
 pub(crate) fn findings_count(findings: &[Finding]) -> String {
-    let critical = findings.iter().filter(|finding| finding.severity == Severity::Critical).count();
-    match (findings.len(), critical) {
+    let folded = fold(findings);
+    let critical = folded.iter().filter(|folded| folded.finding.severity == Severity::Critical).count();
+    match (folded.len(), critical) {
         (0, _) => "no findings".to_owned(),
         (all, 0) => quantity::count(all, "finding"),
         (1, _) => "1 finding, and it is critical".to_owned(),

@@ -70,7 +70,7 @@ fn system(host: &Host) -> Fact {
     let distribution = host.platform.distribution.as_ref().map(|name| name.value.clone());
     let parts: Vec<String> = [kernel, distribution].into_iter().flatten().collect();
     match parts.is_empty() {
-        true => Fact::unknown("system", "neither /proc/version nor the start of a kernel log was there"),
+        true => Fact::unknown("system", "neither /proc/version nor the kernel's first line was there"),
         false => Fact::known("system", &parts.join(", ")),
     }
 }
@@ -98,6 +98,12 @@ fn iommu(host: &Host) -> Fact {
         (true, _) if host.is_power() => "the platform's translation tables".to_owned(),
         (true, _) if has_groups(host) => "in use, by its groups".to_owned(),
         (true, true) => return Fact::absent("IOMMU", "none in use"),
+        (true, false) if host.requests.iommu_enabled.as_ref().is_some_and(|asked| !asked.value) => {
+            return Fact::absent("IOMMU", "off, by the command line");
+        }
+        (true, false) if host.log.iommu_disabled.is_some() => {
+            return Fact::absent("IOMMU", "off, by the kernel's log");
+        }
         (true, false) => return Fact::unknown("IOMMU", "sysfs was not there to show one"),
     };
     let parts: Vec<String> = [Some(hardware), groups, policy(host)].into_iter().flatten().collect();

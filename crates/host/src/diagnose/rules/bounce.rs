@@ -81,8 +81,9 @@ pub(super) const RULE: Rule = Rule {
             id: Id::SwiotlbSmall,
             meaning: "The kernel refused mappings beyond a device's mask, because there was no bounce \
                       buffer for them: the pool is off, could not be allocated, or the request was for more \
-                      than 256 KiB, such as another device's memory.",
-            severity: "critical",
+                      than 256 KiB, such as another device's memory. Or an option that is configured or talked about asks for less \
+                      than the kernel's own pool.",
+            severity: "critical; note of an option",
             evidence: "the kernel's lines on mappings that overflow the mask, those on the pool, and the \
                        command line",
             fix: "by the cause: remove `iommu=off`, or `noforce` from `swiotlb=`; else let the IOMMU \

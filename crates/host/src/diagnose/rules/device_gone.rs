@@ -1,14 +1,16 @@
 //! Devices that no longer answer.
 
 use super::Rule;
-use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
+use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
-use crate::{Bdf, Citation};
+use crate::{Bdf, Citation, Cited};
+use escape::shell::Command;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find: |case: &Case<'_>| {
-        let gone = case.host.log.inaccessible.iter().map(|(address, at)| finding(case.host, *address, at));
+        let gone =
+            case.host.log.inaccessible.iter().map(|(address, silent)| finding(case.host, *address, silent));
         let slow = case.host.log.slow_resets.iter().map(|(address, at)| not_back(*address, at));
         gone.chain(slow).collect()
     },
@@ -48,8 +50,34 @@ fn not_back(address: Bdf, at: &Citation) -> Finding {
     }
 }
 
+/// A finding on a device that did not come back from D3cold.
+fn not_awake(address: Bdf, at: &Citation) -> Finding {
+    let keep_on = Command::write("on", format!("/sys/bus/pci/devices/{address}/power/control"));
+    Finding {
+        id: Id::DeviceGone,
+        severity: Severity::Critical,
+        address: Some(address),
+        what: "it had no power (D3cold, runtime power management), and did not answer when it was to wake up".to_owned(),
+        evidence: vec![at.clone()],
+        fix: Advice::say("boot cold; then, before it sleeps again, keep it awake: ")
+            .and_run(keep_on)
+            .and_say(
+                " (NVIDIA's driver: `NVreg_DynamicPowerManagement=0x00`; of one that waits for a guest `vfio_pci.disable_idle_d3=1`). If that ends it, \
+                 firmware or the driver fails at waking it: update both",
+            ),
+        risk: "awake it draws power all the time".to_owned(),
+        verify: "no new such line in `dmesg` after it was idle".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
 /// A finding on a device that did not answer.
-fn finding(host: &Host, address: Bdf, at: &Citation) -> Finding {
+fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
+    if silent.value {
+        return not_awake(address, &silent.at);
+    }
     let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
     let first = match is_for_guest {
         true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
@@ -62,7 +90,7 @@ fn finding(host: &Host, address: Bdf, at: &Citation) -> Finding {
         severity: Severity::Critical,
         address: Some(address),
         what: "it did not answer any more: its link is down, it has no power, it sleeps, or its firmware hangs".to_owned(),
-        evidence: vec![at.clone()],
+        evidence: vec![silent.at.clone()],
         fix: format!(
             "{first}. If it comes again, keep links and ports from sleeping for one boot (`pcie_aspm=off pcie_port_pm=off`): whether that ends \
              it tells; update the card's and the machine's firmware"

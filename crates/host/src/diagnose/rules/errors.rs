@@ -46,8 +46,8 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
         .filter(|(lines, _)| lines.count > 0)
         .map(|(lines, kind)| format!("{} {kind}", lines.count))
         .collect();
-    let names: Vec<&str> = errors.names.iter().map(String::as_str).collect();
-    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let names: Vec<String> = errors.names.iter().map(|name| in_words(name)).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join("; ")) };
     let below = adapters_below(host, address);
     let cut = if errors.contained.is_some() { "; the port cut its link off" } else { "" };
     let counts = if counts.is_empty() { "some".to_owned() } else { counts.join(", ") };
@@ -78,12 +78,18 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
                             errors end with `pcie_aspm=off` for one boot tells. Else look at the error registers (";
     const SILENT: &str = "find out why the device below did not answer in time: it is being reset, sleeps, hangs or is gone, by the lines of the \
                           log before the first error. Then look at the error registers (";
+    const MALFORMED: &str = "find who sent the packet that breaks the rules (its header is in the lines after the error, with the requester's ID): the logic \
+                             or firmware of that device builds it wrong, or it is set to larger payloads than the port; no seat or cable does that. Then look at the \
+                             error registers (";
     let is_repaired = errors.fatal.count == 0
         && errors.uncorrected.count == 0
         && !errors.names.is_empty()
         && errors.names.iter().all(|name| REPEATED.iter().any(|repeated| name.contains(repeated)));
     let (first, last) = match is_repaired {
         true => (REPAIRED, "; reseat the card or its cable, and update its firmware"),
+        false if errors.names.iter().any(|name| name == "MalfTLP") => {
+            (MALFORMED, "; update its firmware or logic and its driver")
+        }
         false if errors.names.iter().any(|name| name.contains("CmpltTO")) => {
             (SILENT, "; update its firmware")
         }
@@ -93,6 +99,36 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
         .and_run(Command::new("lspci").arg("-vvs").arg(address.to_string()))
         .and_say(" as root: DevSta, UESta, CESta)")
         .and_say(last)
+}
+
+/// The kernel's short name of an error with what it stands for (drivers/pci/pcie/aer.c; PCI Express Base Specification 6.0, section 7.8.4).
+fn in_words(name: &str) -> String {
+    const WORDS: [(&str, &str); 22] = [
+        ("RxErr", "receiver error"),
+        ("BadTLP", "damaged packet"),
+        ("BadDLLP", "damaged link packet"),
+        ("Rollover", "replayed too often"),
+        ("Timeout", "replay timer ran out"),
+        ("NonFatalErr", "advisory"),
+        ("CorrIntErr", "internal, corrected"),
+        ("HeaderOF", "header log overflow"),
+        ("DLP", "link protocol error"),
+        ("SDES", "link went down by surprise"),
+        ("TLP", "poisoned packet"),
+        ("FCP", "flow control error"),
+        ("CmpltTO", "completion timeout"),
+        ("CmpltAbrt", "completer abort"),
+        ("UnxCmplt", "unexpected completion"),
+        ("RxOF", "receiver overflow"),
+        ("MalfTLP", "malformed packet"),
+        ("ECRC", "end-to-end checksum"),
+        ("UnsupReq", "unsupported request"),
+        ("ACSViol", "ACS violation"),
+        ("UncorrIntErr", "internal"),
+        ("PoisonTLPBlocked", "poisoned packet, blocked"),
+    ];
+    let words = WORDS.iter().find(|(known, _)| *known == name);
+    words.map_or_else(|| name.to_owned(), |(known, words)| format!("{known}, {words}"))
 }
 
 /// Which adapters are below a port: `, above 0000:05:00.0`.

@@ -91,7 +91,7 @@ pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
                 told.or_else(|| to_device_memory(host, first)).or_else(|| to_null(host, faults, first));
             let told = told.or_else(|| of_user_space(host, first));
             let told = told.or_else(|| of_graphics(host, first)).or_else(|| alike(host));
-            told.unwrap_or_else(|| of_mapping(host, first))
+            told.or_else(|| of_unmatched_unmap(host)).unwrap_or_else(|| of_mapping(host, first))
         }
     }
 }
@@ -212,6 +212,14 @@ fn to_null(host: &Host, faults: &[&Fault], first: &Fault) -> Option<Remedy> {
         guest(host)
     );
     all_null.then(|| Remedy::new(fix, RISK_OF_IOMMU))
+}
+
+/// The log shows a driver that unmaps what it did not map: an error of the driver.
+fn of_unmatched_unmap(host: &Host) -> Option<Remedy> {
+    let at = host.log.unmatched_unmap.as_ref()?;
+    let fix = "a driver here unmaps what it did not map (the warning names it in its trace), and what it maps for the device is wrong: take the \
+               driver out or update it; a changed one (netmap and the like) does not use the DMA API right. Way round until then: `iommu=pt`";
+    Some(Remedy::new(fix, RISK_OF_IOMMU).shown_by(at))
 }
 
 /// Nothing but the driver and the device explains the address.

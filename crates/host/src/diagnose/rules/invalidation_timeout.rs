@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
                    VT-d, CMDQ errors and CMD_SYNC timeouts of SMMUs",
         fix: "find out why the device does not answer: it fell off the bus, sleeps in D3cold or is being reset. Mend it \
               before the devices whose DMA is refused. Way round: `pci=noats`",
-        risk: "without ATS the device asks the IOMMU for each translation; devices that share a process's address space \
+        risk: "without ATS the IOMMU looks each access up itself, which costs devices with scattered buffers time; devices that share a process's address space \
                (PASID) then don't",
         verify: "no new such lines in `dmesg`",
     }],
@@ -117,7 +117,7 @@ fn finding<'f>(
     let lines = lines.map(|failed| failed.at.clone());
     let gone = host.log.inaccessible.iter().filter(|(bdf, _)| address.is_none_or(|address| address == **bdf));
     let beside = host.log.invalidation_status.iter().chain(&host.log.device_invalidation);
-    let beside = beside.chain(gone.map(|(_, at)| at)).cloned();
+    let beside = beside.chain(gone.map(|(_, silent)| &silent.at)).cloned();
     Finding {
         id: Id::InvalidationTimeout,
         severity: Severity::Critical,
@@ -125,7 +125,7 @@ fn finding<'f>(
         what,
         evidence: lines.chain(beside).collect(),
         fix,
-        risk: "without ATS the device asks the IOMMU for each translation; devices that share a process's address space \
+        risk: "without ATS the IOMMU looks each access up itself, which costs devices with scattered buffers time; devices that share a process's address space \
                (PASID) then don't"
             .to_owned(),
         verify: "no new such lines in `dmesg`".into(),

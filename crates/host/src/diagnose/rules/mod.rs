@@ -12,6 +12,7 @@ mod interrupt_remapping;
 mod invalidation;
 mod invalidation_timeout;
 mod iova_width;
+mod isolation;
 mod line_edit;
 mod link;
 mod memory_type;
@@ -55,6 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     invalidation::RULE,
     invalidation_timeout::RULE,
     iova_width::RULE,
+    isolation::RULE,
     link::RULE,
     memory_type::RULE,
     mtrr_layout::RULE,

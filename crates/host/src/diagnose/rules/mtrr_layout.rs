@@ -15,12 +15,14 @@ const LINES_QUOTED_MAX: usize = 4;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
-    find: |case: &Case<'_>| [refused(case.host), trimmed(case.host)].into_iter().flatten().collect(),
+    find: |case: &Case<'_>| {
+        [refused(case.host), trimmed(case.host), repaired(case.host)].into_iter().flatten().collect()
+    },
     explains: &[Explanation {
         id: Id::MtrrLayout,
         meaning: "The memory type range registers, as firmware left them, did not take what a driver asked for, mostly write-combining for a frame buffer \
-                  or another card's memory: the CPU's writes there stay slow. Or they leave memory uncached, which the kernel then does not use. DMA is \
-                  not concerned.",
+                  or another card's memory: the CPU's writes there stay slow. Or they leave memory uncached, which the kernel then does not use; or they differed from \
+                  processor to processor. DMA is not concerned.",
         severity: "note; warning where memory is lost",
         evidence: "the kernel's lines on registers, and `/proc/mtrr` where it was read",
         fix: "a kernel and driver that use PAT; firmware that lays the registers out otherwise; `enable_mtrr_cleanup`; `iotoll mtrr plan`",
@@ -106,6 +108,24 @@ fn trimmed(host: &Host) -> Option<Finding> {
         risk: "if the kernel finds no layout nothing changes; `disable_mtrr_trim` instead uses that memory uncached, and whatever lands there is many times slower"
             .to_owned(),
         verify: "no such line in `dmesg`, and `free` shows all memory after the reboot".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// A finding on registers that firmware set differently on some processors. In guests of QEMU that is so at each boot.
+fn repaired(host: &Host) -> Option<Finding> {
+    let at = host.log.mtrrs_repaired.as_ref().filter(|_| host.platform.hypervisor.is_none())?;
+    Some(Finding {
+        id: Id::MtrrLayout,
+        severity: Severity::Note,
+        address: None,
+        what: "firmware set the memory type registers of some processors differently, and the kernel made them alike: it did no harm".to_owned(),
+        evidence: vec![at.clone()],
+        fix: "nothing on the host, and no option: firmware should set all processors up, in an update of it".into(),
+        risk: "none".to_owned(),
+        verify: "`dmesg` has no such line with the new firmware".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

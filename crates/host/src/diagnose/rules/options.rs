@@ -5,9 +5,11 @@ use super::boot_loader::Tool;
 use crate::diagnose::advice::{is_inert, is_inert_argument, shown_argument};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
+use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::configured::GRUB;
 use crate::kernel::Effect;
 use crate::kernel::verdict::{TokenVerdict, Verdict};
+use crate::memory::range::describe_bytes;
 use crate::{Citation, Cited};
 use escape::shell::Command;
 use std::collections::BTreeSet;
@@ -47,6 +49,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         host.options.iter().filter_map(|checked| invalid_option(host, checked)).collect();
     findings.extend(unknown_to_kernel(host));
     findings.extend(of_other_places(host));
+    findings.extend(small_pool(host));
     findings.extend(host.options_not_booted().into_iter().filter_map(|judged| not_booted(host, judged)));
     findings
 }
@@ -61,6 +64,40 @@ fn of_other_places(host: &Host) -> Vec<Finding> {
         .filter(|judged| told.insert(&judged.part))
         .filter_map(|judged| invalid_option(host, judged))
         .collect()
+}
+
+/// A finding on a pool of bounce buffers that is configured or talked about, and smaller than the kernel's own.
+fn small_pool(host: &Host) -> Option<Finding> {
+    /// `IO_TLB_DEFAULT_SIZE` (include/linux/swiotlb.h).
+    const OWN_BYTES: u64 = 64 << 20;
+    let slots = |judged: &&TokenVerdict| {
+        judged.asks.iter().any(|asked| matches!(asked, Effect::SwiotlbSlots(slots) if (1..OWN_BYTES / SLOT_BYTES).contains(slots)))
+    };
+    let judged = host.configured.for_next_boot.iter().chain(&host.configured.named).find(slots)?;
+    let bytes = judged.asks.iter().find_map(|asked| match asked {
+        Effect::SwiotlbSlots(slots) => Some(u128::from(slots.saturating_mul(SLOT_BYTES))),
+        _ => None,
+    })?;
+    let shown = shown_argument(&judged.token.words());
+    Some(Finding {
+        id: Id::SwiotlbSmall,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "{shown} asks for {} of bounce buffers, counted in slots of 2 KiB: less than the 64 MiB that the kernel takes by itself",
+            describe_bytes(bytes)
+        ),
+        evidence: vec![judged.token.at.clone()],
+        fix: Advice::say(format!(
+            "leave {shown} out, unless less memory is what is wanted. Where bounce buffers run out, take more than 32768 slots, or end the need for them: an IOMMU that \
+             translates, or a driver with a wider mask"
+        )),
+        risk: "a larger pool is lost to other uses of memory below 4 GiB".to_owned(),
+        verify: "`dmesg` says how large the pool is: `software IO TLB: mapped [mem ...] (64MB)`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
 }
 
 /// A finding on an option about DMA that is configured, and that the running kernel was not started with.
@@ -180,7 +217,19 @@ fn finding(
     evidence: Vec<Citation>,
 ) -> Finding {
     let [shown, place] = shown_place(part, option);
+    // Some suggestions say that what the option was for needs none.
+    let replacement = suggestion.filter(|suggestion| !suggestion.starts_with("nothing"));
+    let (risk, verify) = match replacement {
+        Some(_) => (
+            "none in removing it; what replaces it takes effect for the first time, so read its meaning first",
+            "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for",
+        ),
+        None => ("none: it did nothing", "`cat /proc/cmdline` no longer shows it after the reboot"),
+    };
     let fix = match (suggestion, option) {
+        (Some(suggestion), _) if replacement.is_none() => {
+            Advice::say(format!("remove {shown} from {place}; in its place ")).and_text(suggestion)
+        }
         (Some(suggestion), None) => {
             Advice::say(format!("replace {shown} on {place}: ")).and_text(&shown_suggestion(suggestion))
         }
@@ -197,10 +246,8 @@ fn finding(
         what: format!("kernel option {} has no effect: {reason}", shown_argument(part)),
         evidence,
         fix,
-        risk:
-            "none in removing it; what replaces it takes effect for the first time, so read its meaning first"
-                .to_owned(),
-        verify: "after the reboot, `iotoll inspect` shows the DMA paths that the new option asks for".into(),
+        risk: risk.to_owned(),
+        verify: verify.into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

@@ -343,7 +343,8 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     let untranslated =
         case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce));
     let active = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
-    let none_registered = host.adapters.is_empty() && host.iommus.visible;
+    let is_off = host.requests.iommu_enabled.as_ref().is_some_and(|asked| !asked.value);
+    let none_registered = host.adapters.is_empty() && (host.iommus.visible || is_off);
     if active || !(untranslated || none_registered) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
-use crate::facts::refused_allocation::RefusedAllocation;
+use crate::facts::refused_allocation::{RefusedAllocation, Wanted};
 use crate::kernel::message::driver::PagesRefused;
 use crate::memory::range::describe_bytes;
 use escape::shell::Command;
@@ -28,35 +28,33 @@ pub(super) const RULE: Rule = Rule {
 
 /// A finding on the largest of them.
 fn finding(refused: &[RefusedAllocation]) -> Option<Finding> {
-    let worst = refused.iter().max_by_key(|refused| refused.pages.order)?;
-    let PagesRefused { order, is_below_4gib, is_low, is_atomic } = worst.pages;
-    let bytes = 1_u128.checked_shl(order).unwrap_or(u128::MAX).saturating_mul(PAGE_BYTES);
-    let place = match (is_low, is_below_4gib) {
-        (true, _) => " of the lowest memory (GFP_DMA)",
-        (false, true) => " below 4 GiB (GFP_DMA32)",
-        (false, false) => "",
+    let worst = refused.iter().max_by_key(|refused| bytes(refused.wanted))?;
+    let size = describe_bytes(bytes(worst.wanted));
+    let is_page = matches!(worst.wanted, Wanted::Pages(PagesRefused { order: 0, .. }));
+    let why = match worst.wanted {
+        _ if is_page => "all pages there are in use, or the machine has none there",
+        Wanted::Pages(_) => "memory has no such piece free: it is fragmented or used up",
+        Wanted::Bytes(_) => {
+            "neither the kernel's pool of contiguous memory (CMA) nor the rest has such a piece free; bounce buffers, which it asked last, \
+             never hold more than 256 KiB in a row"
+        }
     };
-    let how = if is_atomic { ", where it may not wait for the kernel to make room" } else { "" };
-    let why = if order == 0 {
-        "all pages there are in use, or the machine has none there"
-    } else {
-        "memory has no such piece free: it is fragmented or used up"
-    };
-    let direct = match (worst.is_direct, order) {
-        (true, 0) => "; nothing translates for its device",
-        (true, _) => "; nothing translates for its device, so it has to be one piece",
+    let direct = match (worst.is_direct, is_page) {
+        (true, true) => "; nothing translates for its device",
+        (true, false) => "; nothing translates for its device, so it has to be one piece",
         (false, _) => "",
     };
     Some(Finding {
         id: Id::DmaAllocationRefused,
         severity: Severity::Warning,
         address: None,
-        what: format!(
-            "a driver wanted {}{place} for DMA (order {order}, with pages of 4 KiB){how}, and {why}{direct}",
-            describe_bytes(bytes)
-        ),
-        evidence: worst.at.to_vec(),
-        fix: if order == 0 { free_pages(worst.pages) } else { free_pieces(worst.pages) },
+        what: format!("a driver wanted {size}{} for DMA, and {why}{direct}", conditions(worst.wanted)),
+        evidence: worst.at.clone(),
+        fix: match worst.wanted {
+            Wanted::Pages(pages) if pages.order == 0 => free_pages(pages),
+            Wanted::Pages(pages) => free_pieces(pages.is_atomic),
+            Wanted::Bytes(_) => free_pieces(false),
+        },
         risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs"
             .to_owned(),
         verify: "no new such line in `dmesg`".into(),
@@ -64,6 +62,30 @@ fn finding(refused: &[RefusedAllocation]) -> Option<Finding> {
         predicted: Vec::new(),
         forecast: None,
     })
+}
+
+/// How much it was.
+fn bytes(wanted: Wanted) -> u128 {
+    match wanted {
+        Wanted::Pages(pages) => {
+            1_u128.checked_shl(pages.order).unwrap_or(u128::MAX).saturating_mul(PAGE_BYTES)
+        }
+        Wanted::Bytes(bytes) => bytes.into(),
+    }
+}
+
+/// Where it had to be, and what stood in the way.
+fn conditions(wanted: Wanted) -> String {
+    let Wanted::Pages(PagesRefused { order, is_below_4gib, is_low, is_atomic }) = wanted else {
+        return " in one piece".to_owned();
+    };
+    let place = match (is_low, is_below_4gib) {
+        (true, _) => " of the lowest memory (GFP_DMA)",
+        (false, true) => " below 4 GiB (GFP_DMA32)",
+        (false, false) => "",
+    };
+    let how = if is_atomic { ", where it may not wait for the kernel to make room" } else { "" };
+    format!("{place} (order {order}, with pages of 4 KiB){how}")
 }
 
 /// How single pages with low addresses become free.
@@ -78,9 +100,9 @@ fn free_pages(pages: PagesRefused) -> Advice {
 }
 
 /// How pieces of several pages become free.
-fn free_pieces(pages: PagesRefused) -> Advice {
+fn free_pieces(is_atomic: bool) -> Advice {
     let compact = Command::new("sysctl").arg("vm.compact_memory=1");
-    let atomic = match pages.is_atomic {
+    let atomic = match is_atomic {
         true => "have the driver allocate where it may wait (GFP_KERNEL): the kernel then makes room; ",
         false => "",
     };

@@ -73,14 +73,19 @@ fn finding(host: &Host, address: Bdf, registers: &BTreeMap<u8, Cited<Need>>) -> 
         ),
         evidence: registers.values().map(|need| need.at.clone()).collect(),
         fix: if only_ports {
-            "nothing, unless its driver says that it needs them: a bridge's window of I/O ports is a few KiB"
+            "nothing, unless its driver says that it needs them: most machines have few ports, and boards often none"
                 .into()
         } else {
             fix(host, is_large).into()
         },
         risk: if only_ports { "none" } else { "with other windows all addresses of devices change" }
             .to_owned(),
-        verify: "`dmesg` says `assigned` for each of them after the reboot".into(),
+        verify: if only_ports {
+            "its driver takes it"
+        } else {
+            "`dmesg` says `assigned` for each of them after the reboot"
+        }
+        .into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,

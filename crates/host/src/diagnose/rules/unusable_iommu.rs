@@ -1,6 +1,6 @@
 //! IOMMUs that Xen or the kernel gave up, on hosts where no adapter's DMA path tells it.
 
-use super::Rule;
+use super::{DefaultDomain, Rule, turn_iommu_on};
 use crate::Citation;
 use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity};
 use crate::facts::Host;
@@ -10,7 +10,11 @@ pub(super) const RULE: Rule = Rule { find, explains: &[] };
 
 /// The finding on an IOMMU that was given up.
 fn find(case: &Case<'_>) -> Vec<Finding> {
-    of_xen(case.host).or_else(|| of_rejected_table(case)).into_iter().collect()
+    of_xen(case.host)
+        .or_else(|| of_rejected_table(case))
+        .or_else(|| of_missing_group(case.host))
+        .into_iter()
+        .collect()
 }
 
 /// Xen says that it uses none.
@@ -46,6 +50,33 @@ fn of_rejected_table(case: &Case<'_>) -> Option<Finding> {
     let evidence = host.log.iommu_trouble.iter().take(2).chain([rejected]).cloned().collect();
     let fix = "update the machine's firmware (BIOS): no option of the kernel mends its table".into();
     Some(finding(what, evidence, fix, "/sys/class/iommu lists an IOMMU after the reboot"))
+}
+
+/// A guest's program found no IOMMU for a device.
+fn of_missing_group(host: &Host) -> Option<Finding> {
+    let (device, said) = host.log.no_group.first_key_value()?;
+    if host.log.translation_active.is_some() || !host.iommus.instances.is_empty() {
+        return None;
+    }
+    let device = device.map_or_else(|| "a device".to_owned(), |device| device.to_string());
+    let asked = host.requests.iommu_enabled.as_ref().filter(|asked| asked.value && !said.value);
+    let what = format!(
+        "no IOMMU is in use, and so no guest can have {device}{}",
+        if asked.is_some() { ": the command line asks for one, and firmware offers none" } else { "" }
+    );
+    let fix = match said.value {
+        true => Advice::say(
+            "enable VT-d or AMD-Vi in the firmware's setup, then look at what `xl dmesg` says of the IOMMU; options of dom0's kernel do not change it",
+        ),
+        false => turn_iommu_on(host, DefaultDomain::AsIs),
+    };
+    let evidence = std::iter::once(&said.at).chain(asked.map(|asked| &asked.at)).cloned().collect();
+    let verify = if said.value {
+        "`xl dmesg` says \"I/O virtualisation enabled\""
+    } else {
+        "/sys/class/iommu lists an IOMMU after the reboot"
+    };
+    Some(finding(what, evidence, fix, verify))
 }
 
 fn finding(what: String, evidence: Vec<Citation>, fix: Advice, verify: &'static str) -> Finding {

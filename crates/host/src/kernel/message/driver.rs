@@ -28,6 +28,8 @@ pub enum DriverMessage {
     CommandTimeout,
     /// DPDK's program has another kind of DMA addresses than a driver expects (drivers/bus/pci, `rte_pci_probe_one_driver`).
     AddressMode,
+    /// The kernel warned of an error in its own code for DMA.
+    KernelWarning,
     /// An RDMA adapter has no memory key left: no more memory can be registered with it.
     NoMemoryKey,
 }
@@ -73,9 +75,24 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
         b'E' if body.starts_with("EAL:") && body.contains("IOVA mode but current mode is") => {
             Some(DriverMessage::AddressMode)
         }
+        b'W' if is_warning_on_dma(body) => Some(DriverMessage::KernelWarning),
         b'I' | b'n' if is_command_timeout(body) => Some(DriverMessage::CommandTimeout),
         _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
     }
+}
+
+/// `WARNING: CPU: 3 PID: 812 at drivers/iommu/iommu.c:123 iommu_unmap+0x1/0x2`.
+fn is_warning_on_dma(body: &str) -> bool {
+    const PLACES: [&str; 6] = [
+        "drivers/iommu/",
+        "kernel/dma/",
+        "lib/swiotlb.c",
+        "arch/powerpc/kernel/iommu.c",
+        "arch/powerpc/platforms/pseries/iommu.c",
+        "drivers/vfio/",
+    ];
+    let place = body.strip_prefix("WARNING: ").and_then(|rest| scan::after(rest, "at "));
+    place.is_some_and(|place| PLACES.iter().any(|known| place.trim_start_matches("./").contains(known)))
 }
 
 /// `pcie5w: write @0x0000000000000000: EMEM address decode error`.
@@ -160,6 +177,7 @@ mod tests {
             "cma: cma_alloc: reserved: alloc failed, req-size: 16 pages, ret: -12",
             r#"AllocationFailed("cma: cma_alloc: reserved: alloc failed, req-size: 16 pages, ret: -12")"#,
         );
+        check("WARNING: CPU: 3 PID: 812 at drivers/iommu/iommu.c:123 iommu_unmap+0x1/0x2", "KernelWarning");
         check("nvme nvme1: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
         check("nvme 0000:01:00.0: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
         check(

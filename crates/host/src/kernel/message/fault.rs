@@ -122,7 +122,7 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DmaFault> {
 
 /// Whether the message was printed for an SMMU.
 fn is_smmu(device: Option<&Device>) -> bool {
-    device.is_some_and(|device| device.driver.starts_with("arm-smmu") || device.name.contains("smmu"))
+    device.is_some_and(|device| device.driver.contains("arm-smmu") || device.name.contains("smmu"))
 }
 
 /// The names of the bits that are set, as `names` lists them from bit 0 on; those without a name are left out.

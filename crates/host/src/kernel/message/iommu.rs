@@ -54,6 +54,14 @@ pub enum IommuMessage {
         /// The group.
         group: u32,
     },
+    /// QEMU or Xen's tools found no IOMMU for a device that they were to give to a guest (hw/vfio/pci.c, `vfio_realize`;
+    /// tools/libs/light/libxl_pci.c, `libxl__device_pci_add`).
+    NoGroup {
+        /// The device.
+        device: Option<Bdf>,
+        /// Xen says so.
+        by_xen: bool,
+    },
     /// A paravirtual IOMMU was set up.
     VirtioIommu,
     /// Messages about faults that were left out because there were too many.
@@ -76,7 +84,11 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<IommuMessage> 
         b'U' => parse_wider_addresses(body),
         b'F' => parse_domain_fallback(body),
         b'D' => parse_attach_refused(body),
-        b'v' | b'g' => parse_vfio_no_iommu(body).or_else(|| parse_not_viable(body, device)),
+        b'v' | b'g' => parse_vfio_no_iommu(body)
+            .or_else(|| parse_not_viable(body, device))
+            .or_else(|| parse_no_group(body, device)),
+        b'n' => parse_no_group(body, device),
+        b'P' => parse_no_group_of_xen(body),
         b'a' | b'd' => parse_suppressed_faults(body),
         _ => None,
     }
@@ -160,6 +172,23 @@ fn parse_not_viable(body: &str, device: Option<&Device>) -> Option<IommuMessage>
     Some(IommuMessage::GroupNotViable { device, group: group.parse().ok()? })
 }
 
+/// Parses `vfio 0000:00:14.0: no iommu_group found: No such file or directory` and, up to QEMU 2.8, `vfio: error no iommu_group for
+/// device`.
+fn parse_no_group(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
+    let is_found_missing =
+        body.contains("no iommu_group found") || body.contains("error no iommu_group for device");
+    let named = || body.split_whitespace().find_map(|word| parse_full_bdf(word.trim_end_matches(':')));
+    let device = device.and_then(|device| device.bdf).or_else(named);
+    is_found_missing.then_some(IommuMessage::NoGroup { device, by_xen: false })
+}
+
+/// Parses `PCI device 0000:00:19.0 cannot be assigned - no IOMMU?`.
+fn parse_no_group_of_xen(body: &str) -> Option<IommuMessage> {
+    let (device, rest) = body.strip_prefix("PCI device ")?.split_once(' ')?;
+    rest.starts_with("cannot be assigned - no IOMMU")
+        .then(|| IommuMessage::NoGroup { device: scan::bdf(device), by_xen: true })
+}
+
 /// Parses messages about a default domain that could not be used.
 fn parse_domain_fallback(body: &str) -> Option<IommuMessage> {
     if body.starts_with("Firmware has requested this device have a 1:1 IOMMU mapping") {
@@ -191,6 +220,15 @@ mod tests {
 
     #[test]
     fn messages() {
+        check(
+            "vfio 0000:00:14.0: no iommu_group found: No such file or directory",
+            "NoGroup { device: Some(0000:00:14.0), by_xen: false }",
+        );
+        check("vfio: error no iommu_group for device", "NoGroup { device: None, by_xen: false }");
+        check(
+            "PCI device 0000:00:19.0 cannot be assigned - no IOMMU?",
+            "NoGroup { device: Some(0000:00:19.0), by_xen: true }",
+        );
         check("dmar_fault: 812287 callbacks suppressed", "FaultsSuppressed(812287)");
         check(
             "iommu: Default domain type: Translated ",

@@ -45,6 +45,8 @@ pub enum MemoryTypeMessage {
     },
     /// A new MTRR overlaps another in part.
     MtrrOverlap(String),
+    /// Firmware had set the registers of the processors differently, and the kernel made them alike.
+    MtrrsRepaired,
     /// Every MTRR is in use.
     MtrrsExhausted,
     /// Memory that no MTRR makes cacheable was taken away.
@@ -135,6 +137,9 @@ fn parse_mtrr(body: &str) -> Option<MemoryTypeMessage> {
     if rest.contains(" overlaps existing ") {
         return Some(MemoryTypeMessage::MtrrOverlap(scan::words(rest)));
     }
+    if rest.starts_with("your CPUs had inconsistent ") || rest.starts_with("corrected configuration") {
+        return Some(MemoryTypeMessage::MtrrsRepaired);
+    }
     rest.starts_with("no more MTRRs available").then_some(MemoryTypeMessage::MtrrsExhausted)
 }
 
@@ -184,6 +189,8 @@ mod tests {
             "mtrr: 0xd0000000,0x8000000 overlaps existing 0xd0000000,0x1000000",
             r#"MtrrOverlap("0xd0000000,0x8000000 overlaps existing 0xd0000000,0x1000000")"#,
         );
+        check("mtrr: your CPUs had inconsistent fixed MTRR settings", "MtrrsRepaired");
+        check("mtrr: corrected configuration.", "MtrrsRepaired");
         check("mtrr: no more MTRRs available", "MtrrsExhausted");
         check(
             "WARNING: BIOS bug: CPU MTRRs don't cover all of memory, losing 1024MB of RAM.",

@@ -64,7 +64,10 @@ pub enum PcieMessage {
     /// One of the errors that a bus error was reported for, by the kernel's short name of its bit.
     ErrorBit(String),
     /// A device does not answer, to its driver, at a reset, or when its power state was to be changed: it is gone or asleep.
-    Inaccessible,
+    Inaccessible {
+        /// It was to wake up from D3cold, without power until then.
+        from_d3cold: bool,
+    },
     /// A device is not back a second or longer after a reset, or it is back after all.
     SlowReset {
         /// It is back.
@@ -237,7 +240,7 @@ fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
         || says("PCIe link lost, device now detached", "")
         || says("controller is down; will reset: ", "CSTS=0xffffffff")
         || says("NVRM: ", "GPU has fallen off the bus");
-    is_gone.then_some(PcieMessage::Inaccessible)
+    is_gone.then(|| PcieMessage::Inaccessible { from_d3cold: body.contains("from D3cold ") })
 }
 
 /// `not ready 1023ms after FLR; waiting`, `ready 2047ms after FLR` (drivers/pci/pci.c, `pci_dev_wait`).
@@ -258,17 +261,27 @@ mod tests {
     fn messages() {
         check(
             "vfio-pci 0000:3f:00.0: Unable to change power state from D0 to D3hot, device inaccessible",
-            "Inaccessible",
+            "Inaccessible { from_d3cold: false }",
         );
-        check("igc 0000:0a:00.0 eno1: PCIe link lost, device now detached", "Inaccessible");
-        check("vfio-pci 0000:01:00.0: not ready 65535ms after FLR; giving up", "Inaccessible");
+        check(
+            "nvidia 0000:01:00.0: can't change power state from D3cold to D0 (config space inaccessible)",
+            "Inaccessible { from_d3cold: true }",
+        );
+        check(
+            "igc 0000:0a:00.0 eno1: PCIe link lost, device now detached",
+            "Inaccessible { from_d3cold: false }",
+        );
+        check(
+            "vfio-pci 0000:01:00.0: not ready 65535ms after FLR; giving up",
+            "Inaccessible { from_d3cold: false }",
+        );
         check("vfio-pci 0000:01:00.0: not ready 1023ms after FLR; waiting", "SlowReset { is_back: false }");
         check("vfio-pci 0000:01:00.0: ready 2047ms after bus reset", "SlowReset { is_back: true }");
         check(
             "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
-            "Inaccessible",
+            "Inaccessible { from_d3cold: false }",
         );
-        check("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "Inaccessible");
+        check("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "Inaccessible { from_d3cold: false }");
         check(
             "pci 0000:44:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of 63.012 Gb/s with 16.0 GT/s PCIe x4 link)",
             "Bandwidth { available_mbps: 31504, link: Link { speed_gts_tenths: 80, lanes: 4 }, limited_at: Some(0000:40:03.3), capable_mbps: Some(63012), capable: Some(Link { speed_gts_tenths: 160, lanes: 4 }) }",

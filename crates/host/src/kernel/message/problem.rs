@@ -27,6 +27,9 @@ impl Message {
             Self::Driver(DriverMessage::ProbeFailed { .. }) => Some("a driver did not take its device"),
             Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
             Self::Driver(DriverMessage::PagesRefused(_)) => Some("pages of memory were not to be had"),
+            Self::Driver(DriverMessage::KernelWarning) => {
+                Some("the kernel warned of an error in its own code for DMA: report it, with its call trace")
+            }
             Self::Driver(DriverMessage::NoHostMemoryBuffer) => {
                 Some("a drive got no buffer in the host's memory, and works without")
             }
@@ -67,6 +70,7 @@ fn of_iommu(message: &IommuMessage) -> Option<&'static str> {
         IommuMessage::GroupNotViable { .. } => {
             Some("other devices of its IOMMU group keep a device from user space")
         }
+        IommuMessage::NoGroup { .. } => Some("no IOMMU was found for a device that a guest was to have"),
         IommuMessage::FaultsSuppressed(_) => Some("more faults than the kernel printed"),
         IommuMessage::UnsafeNoIommu => Some("user space drives a device without an IOMMU"),
         IommuMessage::DefaultDomain { .. }
@@ -84,6 +88,7 @@ fn of_vt_d(message: &VtDMessage) -> Option<&'static str> {
         VtDMessage::SetupProblem(_) => Some("a step of setting VT-d up went wrong"),
         VtDMessage::FaultReason(_) => Some("an IOMMU refused an access"),
         VtDMessage::InvalidationError { .. } => Some("invalidations are not completed in time"),
+        VtDMessage::UnmatchedUnmap => Some("a driver unmapped what it had not mapped"),
         VtDMessage::BeyondWidth { .. } => Some("a mapping was refused"),
         _ => None,
     }
@@ -120,6 +125,7 @@ fn of_smmu(message: &SmmuMessage) -> Option<&'static str> {
 fn of_swiotlb(message: &SwiotlbMessage) -> Option<&'static str> {
     match message {
         SwiotlbMessage::NoMemory(_) => Some("there was no memory for bounce buffers"),
+        SwiotlbMessage::CoherentFailed { .. } => Some("memory for DMA was not to be had"),
         SwiotlbMessage::Full { .. } => Some("no bounce buffer was to be had"),
         SwiotlbMessage::MaskOverflow { .. } => Some("a mapping was beyond the device's mask"),
         SwiotlbMessage::VmallocRejected => Some("a driver mapped memory that may not be mapped"),
@@ -158,7 +164,7 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
         PcieMessage::PayloadRefused { .. } => Some("a payload size could not be set"),
         PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
         PcieMessage::TooSlow => Some("a driver says that its card's link is too slow"),
-        PcieMessage::Inaccessible => Some("a device does not answer"),
+        PcieMessage::Inaccessible { .. } => Some("a device does not answer"),
         PcieMessage::SlowReset { is_back: false } => Some("a device is slow to come back from a reset"),
         PcieMessage::Contained => Some("a port cut its link off after an error"),
         PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
@@ -180,6 +186,8 @@ fn of_memory_type(message: &MemoryTypeMessage) -> Option<&'static str> {
         MemoryTypeMessage::MemoryTrimmed { .. } => {
             Some("memory was given up because no MTRR makes it cacheable")
         }
-        MemoryTypeMessage::PatConfiguration(_) | MemoryTypeMessage::PatDisabled(_) => None,
+        MemoryTypeMessage::MtrrsRepaired
+        | MemoryTypeMessage::PatConfiguration(_)
+        | MemoryTypeMessage::PatDisabled(_) => None,
     }
 }

@@ -35,7 +35,7 @@ pub enum SmmuMessage {
 
 /// Reads a message of an SMMU driver.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<SmmuMessage> {
-    device.filter(|device| device.driver.starts_with("arm-smmu"))?;
+    device.filter(|device| device.driver.contains("arm-smmu"))?;
     if let Some(rest) = body.strip_prefix("ias ") {
         return Some(SmmuMessage::FoundV3 {
             input_bits: scan::small(rest)?,

@@ -25,6 +25,11 @@ pub enum SwiotlbMessage {
     },
     /// There was no memory for the buffer.
     NoMemory(String),
+    /// Memory in one piece for a driver was not to be had, from the pool either (up to 4.20, `swiotlb_alloc_coherent`).
+    CoherentFailed {
+        /// What was asked for.
+        bytes: Option<u64>,
+    },
     /// The buffer is full: a mapping failed.
     Full {
         /// The device, where the message ends with it (up to 4.14).
@@ -101,6 +106,7 @@ fn software(body: &str) -> Option<SwiotlbMessage> {
     }
     if let Some(rest) = body.strip_prefix("swiotlb") {
         return parse_full(rest)
+            .or_else(|| parse_coherent_failed(rest))
             .or_else(|| parse_no_memory(rest, body))
             .or_else(|| parse_encryption(rest.trim_start_matches([':', ' '])));
     }
@@ -126,10 +132,15 @@ fn parse_encryption(text: &str) -> Option<SwiotlbMessage> {
         .then_some(SwiotlbMessage::ForcedByEncryption)
 }
 
+/// `swiotlb: coherent allocation failed, size=134217728`, up to 4.17 `... failed for device 0000:01:00.0 size=2097152`.
+fn parse_coherent_failed(rest: &str) -> Option<SwiotlbMessage> {
+    let rest = rest.trim_start_matches([':', ' ']).strip_prefix("coherent allocation failed")?;
+    Some(SwiotlbMessage::CoherentFailed { bytes: scan::decimal_after(rest, "size=") })
+}
+
 /// Parses messages that the pool could not be allocated.
 fn parse_no_memory(rest: &str, body: &str) -> Option<SwiotlbMessage> {
-    let words =
-        ["No low mem", "Cannot allocate", "cannot allocate", "Failed to", "coherent allocation failed"];
+    let words = ["No low mem", "Cannot allocate", "cannot allocate", "Failed to"];
     words.iter().any(|word| rest.contains(word)).then(|| SwiotlbMessage::NoMemory(scan::words(body)))
 }
 

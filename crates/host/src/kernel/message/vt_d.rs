@@ -87,6 +87,8 @@ pub enum VtDMessage {
         /// The IOVA.
         address: u64,
     },
+    /// A driver unmapped what it had not mapped (up to 5.1, `intel_unmap`).
+    UnmatchedUnmap,
     /// This is a crash kernel, which begins with the tables of the kernel that crashed.
     InheritedTables,
 }
@@ -104,6 +106,11 @@ pub enum InvalidationError {
 
 /// Reads a message of the VT-d driver.
 pub(super) fn read(body: &str) -> Option<VtDMessage> {
+    if body.starts_with("Driver unmaps unmatched page at PFN")
+        || body.starts_with("Driver unmaps unmatched page")
+    {
+        return Some(VtDMessage::UnmatchedUnmap);
+    }
     if let Some(beyond) = parse_beyond_width(body) {
         return Some(beyond);
     }
@@ -369,6 +376,7 @@ mod tests {
             "intel_iommu_map: iommu width (39) is not sufficient for the mapped address (8800001000)",
             "BeyondWidth { bits: 39, address: 584115556352 }",
         );
+        check("Driver unmaps unmatched page at PFN 201a556000", "UnmatchedUnmap");
         check("DMAR: Translation already enabled - trying to copy translation structures", "InheritedTables");
         check(
             "DMAR:[fault reason 06] PTE Read access is not set",

@@ -5,7 +5,7 @@ use crate::kernel::{message, options};
 use crate::pci::lspci::Format;
 
 /// How messages begin that people quote in a sentence, or whose beginning a copy lost.
-const STARTS: [&str; 12] = [
+const STARTS: [&str; 14] = [
     "DMAR: ",
     "DMAR:[",
     "AMD-Vi: ",
@@ -18,6 +18,8 @@ const STARTS: [&str; 12] = [
     "vfio: error, ",
     "vfio 0",
     "EAL: ",
+    "vfio: error no",
+    "PCI device 0",
 ];
 
 /// Longer words are no option that somebody talks about.
@@ -47,14 +49,15 @@ pub(super) fn within(line: &str) -> Vec<Within<'_>> {
     STARTS.iter().find_map(|start| message_from(trimmed, start)).into_iter().map(Within::Message).collect()
 }
 
-/// Kernel options that a sentence names: `intel_iommu=pt`. Names of one word, such as `iommu`, are those of other programs too.
+/// Kernel options that a sentence names: `intel_iommu=pt`, `swiotlb=8192`. Other names of one word, such as `iommu`, are those of
+/// other programs too.
 pub(super) fn named_options(line: &str) -> impl Iterator<Item = &str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-".contains(c);
     let words = line.split(move |c: char| !plain(c)).map(|word| word.trim_end_matches(['.', ',', ':']));
     words.filter(|word| {
         let name = word.split_once('=').map_or("", |(name, _)| name);
-        let has_two_words = name.contains(['_', '.']) && word.len() <= OPTION_BYTES_MAX;
-        has_two_words && options::named(name).next().is_some()
+        let is_of_kernel = name.contains(['_', '.']) || name == "swiotlb";
+        is_of_kernel && word.len() <= OPTION_BYTES_MAX && options::named(name).next().is_some()
     })
 }
 
