@@ -33,15 +33,15 @@ pub(super) fn read(tree: &Tree, machine: &BootedKernel<'_>) -> ConfiguredOptions
     let grub = tree.text(GRUB).map(|text| (grub_lines(&text), text));
     let install = tree.text(KERNEL_INSTALL).map(|text| (text.lines().take(1).map(owned).collect(), text));
     let named = tree.text(NAMED).map(|text| (text.lines().map(owned).collect(), text));
-    let judge = |source: Option<(Vec<(u32, String)>, Text)>| {
+    let verdicts = |source: Option<(Vec<(u32, String)>, Text)>| {
         let (lines, text) = source.unwrap_or_else(|| (Vec::new(), Text::new("", "")));
         let of_line = |(number, words): &(u32, String)| {
             check_command_line(&CommandLine::parse_quoted(&text, *number, words), machine)
         };
         lines.iter().flat_map(of_line).collect::<Vec<_>>()
     };
-    let for_next_boot = judge(grub).into_iter().chain(judge(install)).collect();
-    ConfiguredOptions { for_next_boot, named: judge(named) }
+    let for_next_boot = verdicts(grub).into_iter().chain(verdicts(install)).collect();
+    ConfiguredOptions { for_next_boot, named: verdicts(named) }
 }
 
 fn owned((number, line): (u32, &str)) -> (u32, String) {
