@@ -7,6 +7,7 @@
 pub mod architecture;
 pub mod command_line;
 mod effect;
+pub(crate) mod grub;
 pub mod log;
 pub mod message;
 pub mod options;

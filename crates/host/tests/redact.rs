@@ -120,6 +120,25 @@ fn every_file_that_is_read_has_a_redaction_rule() {
 }
 
 #[test]
+fn a_boot_loader_s_configuration_is_read_without_secrets() {
+    let mut memory = Memory::default();
+    memory.file(
+        "etc/default/grub",
+        "# hunter2\n\
+         GRUB_CMDLINE_LINUX=\"quiet intel_iommu=bad rd.iscsi.password=hunter2\"\n\
+         GRUB_CMDLINE_LINUX_DEFAULT=x # hunter2\n\
+         GRUB_CMDLINE_LINUX_OTHER=\"a\" \"hunter2\"\n\
+         GRUB_PASSWORD=hunter2\n"
+            .to_owned(),
+    );
+    let tree = Tree::of_memory(memory);
+    let read = tree.text("etc/default/grub").unwrap();
+    let expect = "\nGRUB_CMDLINE_LINUX=\"quiet intel_iommu=bad rd.iscsi.password=redacted\"\nGRUB_CMDLINE_LINUX_DEFAULT=$\n\
+                  GRUB_CMDLINE_LINUX_OTHER=$\n\n";
+    assert_eq!(read.body(), expect);
+}
+
+#[test]
 fn verdicts_are_the_same_before_and_after_redaction() {
     for (name, tree) in trees() {
         // What a capture does not hold is another matter: a case may rest on files that nothing reads.

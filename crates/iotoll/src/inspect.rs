@@ -67,7 +67,9 @@ fn read_host(args: &Inspect) -> anyhow::Result<Host> {
     if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
         let what = if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
         let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();
-        bail!("{what}: neither a kernel version nor a PCI function was found in it{doubts}");
+        bail!(
+            "{what}: neither a kernel version, nor kernel options, nor a PCI function was found in it{doubts}"
+        );
     }
     Ok(host)
 }

@@ -321,7 +321,7 @@ fn deep_names_take_memory_by_their_length() {
     let output = ended(limited.spawn().unwrap());
     let words = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains("neither a kernel version nor a PCI function"), "{words}");
+    assert!(words.contains("neither a kernel version, nor kernel options, nor a PCI function"), "{words}");
 }
 
 #[test]

@@ -75,12 +75,12 @@ impl Inspection {
     }
 }
 
-/// Problems in the log of which no finding cites a line. That there is no pool of bounce buffers is none where an option says so:
-/// the kernel then prints the line of a pool that found no memory (kernel/dma/swiotlb.c, `swiotlb_print_info`).
+/// Problems in the log of which no finding cites a line. Where an option keeps the pool of bounce buffers away, its missing is no
+/// problem: the kernel prints the line of a pool that found no memory (kernel/dma/swiotlb.c, `swiotlb_print_info`).
 fn unjudged(host: &Host, findings: &[Finding]) -> Vec<LogProblem> {
-    let wanted = host.log.swiotlb_failed.iter().filter(|_| host.bounce.never.is_some());
+    let kept_away = host.log.swiotlb_failed.iter().filter(|_| host.bounce.never.is_some());
     let judged: Vec<&Citation> =
-        findings.iter().flat_map(|finding| &finding.evidence).chain(wanted).collect();
+        findings.iter().flat_map(|finding| &finding.evidence).chain(kept_away).collect();
     let is_judged = |problem: &&LogProblem| problem.is_cited_by(judged.iter().copied());
     host.log.problems.iter().filter(|problem| !is_judged(problem)).cloned().collect()
 }

@@ -31,7 +31,7 @@ const FUNCTIONS: [(&str, Shown); 20] = [
     ("qi_flush_dev_iotlb", Shown::DeviceInvalidation),
     ("dma_direct_alloc", Shown::Allocation(true)),
     ("__dma_direct_alloc", Shown::Allocation(true)),
-    // x86 up to 4.15 and 4.20.
+    // Of x86 up to 4.20.
     ("dma_generic_alloc_coherent", Shown::Allocation(true)),
     ("x86_swiotlb_alloc_coherent", Shown::Allocation(true)),
     ("swiotlb_alloc_coherent", Shown::Allocation(true)),
@@ -45,7 +45,8 @@ pub(super) fn read(message: &str) -> Option<Shown> {
     // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
     let start =
         before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').map_or(0, |end| end + 1);
-    let function = before.get(start..)?;
+    // On POWER before little endian the code's own name has a dot before it.
+    let function = before.get(start..)?.trim_start_matches('.');
     FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
 }
 

@@ -7,7 +7,7 @@ use super::hypervisor::{self, Hypervisor};
 use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
-use super::refused_allocation::{Follower, REFUSALS_MAX, RefusedAllocation, Wanted};
+use super::refused_allocation::{REFUSALS_MAX, RefusalFollower, RefusedAllocation, Wanted};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::{
@@ -268,8 +268,10 @@ pub struct LogFacts {
     pub refused_allocations: Vec<RefusedAllocation>,
     /// Base address registers without room in the address space, by function and number.
     pub unplaced: BTreeMap<Bdf, BTreeMap<u8, Cited<resource::Need>>>,
+    /// The driver says that it remaps interrupts.
+    pub remaps_interrupts: bool,
     /// What tells that interrupts are not remapped: the first line of each kind.
-    pub interrupts_unmapped: BTreeMap<InterruptRemappingMessage, Citation>,
+    pub interrupts_not_remapped: BTreeMap<InterruptRemappingMessage, Citation>,
     /// A driver unmapped what it had not mapped.
     pub unmatched_unmap: Option<Citation>,
     /// The driver of VT-d or AMD-Vi says that it is disabled.
@@ -358,7 +360,7 @@ impl LogFacts {
             functions: named_function::read(&log, function::FUNCTIONS_MAX),
             ..Self::default()
         };
-        let mut refusals = Follower::default();
+        let mut refusals = RefusalFollower::default();
         for record in log.records() {
             // The firmware's tables are listed by ACPI, not by the IOMMU's own code.
             if facts.iommu_tables.is_none() && is_iommu_table(record.message) {
@@ -442,7 +444,7 @@ impl LogFacts {
             Message::Xen(message) => self.keep_xen(message, at),
             Message::Resource(message) => self.keep_resource(message, logged),
             Message::InterruptRemapping(message) => {
-                self.interrupts_unmapped.entry(*message).or_insert_with(|| at.clone());
+                self.interrupts_not_remapped.entry(*message).or_insert_with(|| at.clone());
             }
             Message::Driver(_) => {}
         }
@@ -573,6 +575,7 @@ impl LogFacts {
                 self.beyond_width.get_or_insert_with(|| Cited::new(beyond, at.clone()));
                 self.keep_translation(iommu::Kind::VtD, at);
             }
+            VtDMessage::InterruptRemapping => self.remaps_interrupts = true,
             VtDMessage::UnmatchedUnmap => {
                 self.unmatched_unmap.get_or_insert_with(|| at.clone());
             }
@@ -604,6 +607,7 @@ impl LogFacts {
                 self.iommu_trouble.push(at.clone());
                 self.iommu_disabled = Some(at.clone());
             }
+            AmdViMessage::InterruptRemapping => self.remaps_interrupts = true,
             AmdViMessage::InheritedTables => self.inherited_tables = Some(at.clone()),
             _ => {}
         }
@@ -794,6 +798,7 @@ impl LogFacts {
             }
             PcieMessage::SlowReset { is_back: true } => {
                 self.slow_resets.remove(&bdf);
+                self.inaccessible.remove(&bdf);
             }
             PcieMessage::Contained => self.pcie_errors.entry(bdf).or_default().contained = Some(at),
             _ => {}
@@ -828,7 +833,9 @@ impl LogFacts {
             }
             MemoryTypeMessage::MtrrMismatch { .. }
             | MemoryTypeMessage::MtrrOverlap(_)
-            | MemoryTypeMessage::MtrrsExhausted => {
+            | MemoryTypeMessage::MtrrsExhausted
+                if self.mtrrs_refused.len() < REFUSALS_MAX =>
+            {
                 self.mtrrs_refused.push(Cited::new(message.clone(), at.clone()));
             }
             MemoryTypeMessage::MtrrsRepaired => {
@@ -952,6 +959,8 @@ fn printed_by(message: &Message) -> Option<Architecture> {
         | Message::Boot(_)
         | Message::HostBridge(_)
         | Message::Driver(_) => None,
+        // VFIO says so on every architecture.
+        Message::InterruptRemapping(InterruptRemappingMessage::UserRefused) => None,
         Message::InterruptRemapping(_) | Message::Xen(_) => Some(Architecture::X86_64),
     }
 }

@@ -32,12 +32,12 @@ pub enum Wanted {
 
 /// Follows a log from a warning to the function below it that asks for memory for DMA.
 #[derive(Debug, Default)]
-pub(super) struct Follower {
+pub(super) struct RefusalFollower {
     warning: Option<(PagesRefused, Citation)>,
     lines_left: u32,
 }
 
-impl Follower {
+impl RefusalFollower {
     /// Takes a message, with what it shows of a call trace; a refusal once its trace shows that it was of memory for DMA.
     pub(super) fn take(
         &mut self,
@@ -52,8 +52,13 @@ impl Follower {
             return None;
         }
         self.lines_left = self.lines_left.saturating_sub(1);
-        if self.lines_left == 0 {
+        let is_end = message.starts_with("Mem-Info:") || message.contains("---[ end trace");
+        if self.lines_left == 0 || is_end {
             self.warning = None;
+        }
+        // `? ` marks what only lies on the stack.
+        if message.contains("? ") {
+            return None;
         }
         let is_direct = match shown? {
             Shown::Allocation(is_direct) => is_direct,

@@ -42,7 +42,7 @@ pub use kind::{Counts, Kind};
 pub use pseudonym::Key;
 pub use reads::{Content, READS, Read, content_of, manual, row_of};
 
-use crate::facts::configured::{GrubAssignment, grub_assignment};
+use crate::kernel::grub;
 use diagnosed_option::is_diagnosed;
 use secrets::Found;
 use std::collections::BTreeSet;
@@ -196,11 +196,14 @@ impl Redactor {
 
     /// Redacts the configuration of a boot loader. Lines without kernel options become empty, so that the others keep their numbers.
     fn redact_boot_loader(&mut self, text: &str) -> String {
-        let redact = |line: &str| match grub_assignment(line) {
-            Some(GrubAssignment { variable, quote, value }) => {
+        let redact = |line: &str| match grub::assignment(line) {
+            Some(grub::Assignment { variable, quote, value }) => {
                 format!("{variable}={quote}{}{quote}\n", self.redact_command_line(value).trim_end())
             }
-            None => "\n".to_owned(),
+            // What only a shell can read leaves the variable unknown.
+            None => {
+                grub::variable(line).map_or_else(|| "\n".to_owned(), |variable| format!("{variable}=$\n"))
+            }
         };
         text.lines().map(redact).collect()
     }
@@ -331,11 +334,14 @@ fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> O
     })
 }
 
-/// A text of this path without its secrets: what every reader of a host sees. Only command lines and logs have any.
+/// A text of this path without its secrets: what every reader of a host sees. Command lines, options of boot loaders and logs have some.
 pub(crate) fn without_secrets(path: &str, text: String) -> String {
     match content_of(path) {
         Content::CommandLine => {
             Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_command_line)
+        }
+        Content::BootLoader => {
+            Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_boot_loader)
         }
         Content::Log => Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_log),
         _ => text,

@@ -35,6 +35,7 @@ mod source;
 pub use archive::ArchiveError;
 pub use evidence::Evidence;
 pub use memory::Memory;
+pub(crate) use pasted::NAMED_OPTIONS;
 pub use pasted::SeveralHosts;
 pub use progress::{Progress, Watcher};
 pub use read_log::{ReadLog, UnreadFile};

@@ -28,7 +28,6 @@ pub(super) use hosts::check_beside;
 
 use super::memory::Memory;
 use super::source::Refusal;
-use crate::facts::configured::NAMED;
 use crate::pci::lspci::{self, Format};
 use line::{Kind, Shape};
 use log_choice::Candidate;
@@ -45,6 +44,8 @@ pub(super) const LOG: &str = "var/log/dmesg";
 const LISTINGS: [(Format, &str); 3] =
     [(Format::Listing, LISTING), (Format::MachineReadable, "lspci_-mm"), (Format::Tree, "lspci_-tv")];
 pub(super) const LISTING: &str = "lspci";
+/// Where kernel options lie that a text names in sentences, one in a line.
+pub(crate) const NAMED_OPTIONS: &str = "named-options";
 
 /// What a text tells of a host, with the name that citations give the text.
 pub(super) struct Pasted {
@@ -482,7 +483,7 @@ impl Reader {
             }
         }
         for option in named_options(line) {
-            self.cut.parts.entry(NAMED).or_default().push(number, option);
+            self.cut.parts.entry(NAMED_OPTIONS).or_default().push(number, option);
         }
     }
 

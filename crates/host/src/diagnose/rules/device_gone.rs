@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
         severity: "critical; warning where the log ends while the kernel still waits for it after a reset",
         evidence: "the first such line of the PCI core or of its driver",
         fix: "look at what the log says just before, of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
-              bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm=off`, \
+              bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm.policy=performance`, \
               `pcie_port_pm=off`)",
         risk: "what uses it ends when it is taken off the bus; without ASPM and power states of ports the machine draws more power",
         verify: "`lspci -vvs ADDRESS` shows no `!!! Unknown header type`, and no such line comes again",
@@ -57,9 +57,9 @@ fn not_awake(address: Bdf, at: &Citation) -> Finding {
         id: Id::DeviceGone,
         severity: Severity::Critical,
         address: Some(address),
-        what: "it had no power (D3cold, runtime power management), and did not answer when it was to wake up".to_owned(),
+        what: "it did not answer when it was to wake up from D3cold: its power (runtime power management) did not come back, or it was pulled out or hangs".to_owned(),
         evidence: vec![at.clone()],
-        fix: Advice::say("boot cold; then, before it sleeps again, keep it awake: ")
+        fix: Advice::say("boot cold; then, as a test, keep it awake before it sleeps again: ")
             .and_run(keep_on)
             .and_say(
                 " (NVIDIA's driver: `NVreg_DynamicPowerManagement=0x00`; of one that waits for a guest `vfio_pci.disable_idle_d3=1`). If that ends it, \
@@ -75,9 +75,6 @@ fn not_awake(address: Bdf, at: &Citation) -> Finding {
 
 /// A finding on a device that did not answer.
 fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
-    if silent.value {
-        return not_awake(address, &silent.at);
-    }
     let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
     let first = match is_for_guest {
         true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
@@ -85,6 +82,9 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
                   of it, `rescan` of /sys/bus/pci), or boot cold"
             .to_owned(),
     };
+    if silent.value && !is_for_guest {
+        return not_awake(address, &silent.at);
+    }
     Finding {
         id: Id::DeviceGone,
         severity: Severity::Critical,
@@ -92,7 +92,7 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
         what: "it did not answer any more: its link is down, it has no power, it sleeps, or its firmware hangs".to_owned(),
         evidence: vec![silent.at.clone()],
         fix: format!(
-            "{first}. If it comes again, keep links and ports from sleeping for one boot (`pcie_aspm=off pcie_port_pm=off`): whether that ends \
+            "{first}. If it comes again, keep links and ports from sleeping for one boot (`pcie_aspm.policy=performance pcie_port_pm=off`): whether that ends \
              it tells; update the card's and the machine's firmware"
         )
         .into(),

@@ -75,7 +75,7 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
     /// Errors after which the link sends a packet again.
     const REPEATED: [&str; 5] = ["RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"];
     const REPAIRED: &str = "packets were sent again, and nothing was lost. A link that sleeps too deeply (ASPM) is a frequent cause: whether the \
-                            errors end with `pcie_aspm=off` for one boot tells. Else look at the error registers (";
+                            errors end with `pcie_aspm.policy=performance` for one boot tells. Else look at the error registers (";
     const SILENT: &str = "find out why the device below did not answer in time: it is being reset, sleeps, hangs or is gone, by the lines of the \
                           log before the first error. Then look at the error registers (";
     const MALFORMED: &str = "find who sent the packet that breaks the rules (its header is in the lines after the error, with the requester's ID): the logic \
@@ -87,7 +87,7 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
         && errors.names.iter().all(|name| REPEATED.iter().any(|repeated| name.contains(repeated)));
     let (first, last) = match is_repaired {
         true => (REPAIRED, "; reseat the card or its cable, and update its firmware"),
-        false if errors.names.iter().any(|name| name == "MalfTLP") => {
+        false if errors.names.iter().any(|name| name == "MalfTLP" || name == "Malformed TLP") => {
             (MALFORMED, "; update its firmware or logic and its driver")
         }
         false if errors.names.iter().any(|name| name.contains("CmpltTO")) => {

@@ -217,8 +217,12 @@ fn to_null(host: &Host, faults: &[&Fault], first: &Fault) -> Option<Remedy> {
 /// The log shows a driver that unmaps what it did not map: an error of the driver.
 fn of_unmatched_unmap(host: &Host) -> Option<Remedy> {
     let at = host.log.unmatched_unmap.as_ref()?;
-    let fix = "a driver here unmaps what it did not map (the warning names it in its trace), and what it maps for the device is wrong: take the \
-               driver out or update it; a changed one (netmap and the like) does not use the DMA API right. Way round until then: `iommu=pt`";
+    let is_passed_through = host.requests.passthrough.as_ref().is_some_and(|asked| asked.value);
+    let way_round = if is_passed_through { "" } else { ". Way round until then: `iommu=pt`" };
+    let fix = format!(
+        "a driver here unmaps what it did not map (the warning names it in its trace), and what it maps for the device is wrong: take the \
+         driver out or update it; a changed one (netmap and the like) does not use the DMA API right{way_round}"
+    );
     Some(Remedy::new(fix, RISK_OF_IOMMU).shown_by(at))
 }
 
@@ -269,7 +273,8 @@ fn alike(host: &Host) -> Option<Remedy> {
 fn of_graphics(host: &Host, fault: &Fault) -> Option<Remedy> {
     let is_integrated = fault.address.is_some_and(|at| (at.domain, at.bus, at.device) == (0, 0, 2));
     let is_vt_d = fault.reporter == Some(Reporter::VtD);
-    (is_vt_d && is_integrated && guest(host).is_empty()).then_some(())?;
+    let is_left_out = host.options.iter().any(|judged| judged.part == "intel_iommu=igfx_off");
+    (is_vt_d && is_integrated && !is_left_out && guest(host).is_empty()).then_some(())?;
     let way_round = match fault.by_xen {
         true => "`iommu=no-igfx` on Xen's command line (dom0's own has no say)",
         false => "`intel_iommu=igfx_off`",

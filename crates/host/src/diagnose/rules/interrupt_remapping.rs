@@ -1,8 +1,9 @@
 //! Interrupts that no IOMMU remaps.
 
-use super::{Maker, Rule, iommu_maker};
+use super::{Maker, Rule, iommu_maker, remove_kernel_argument};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
+use crate::kernel::Architecture;
 use crate::kernel::message::InterruptRemappingMessage as Said;
 
 /// The rule, with what its findings mean.
@@ -11,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     explains: &[Explanation {
         id: Id::InterruptsNotRemapped,
         meaning: "The IOMMU does not check interrupts: a device that writes to the right address raises any interrupt it likes. DMA is not \
-                  concerned. VFIO gives no device away on such a host, and there is no x2APIC, which more than 255 processors need.",
+                  concerned. VFIO gives no device away on such a host.",
         severity: "warning where VFIO refused a device or has one; note otherwise",
         evidence: "the kernel's lines at boot, or VFIO's refusal",
         fix: "update the machine's firmware, whose table of IOMMUs lacks an I/O APIC; remove the option that turns it off",
@@ -22,18 +23,26 @@ pub(super) const RULE: Rule = Rule {
 
 /// The finding, if a line says that interrupts are not remapped.
 fn finding(host: &Host) -> Option<Finding> {
-    let said = &host.log.interrupts_unmapped;
-    if said.is_empty() {
+    let said = &host.log.interrupts_not_remapped;
+    let is_refused = said.contains_key(&Said::UserRefused);
+    if said.is_empty() || (host.log.remaps_interrupts && !is_refused) {
         return None;
     }
-    let off = host.command_line.as_ref().filter(|line| {
-        line.value.split_whitespace().any(|word| matches!(word, "intremap=off" | "nointremap"))
-    });
-    let is_refused = said.contains_key(&Said::UserRefused);
+    let off =
+        host.options.iter().find(|judged| matches!(judged.part.as_str(), "intremap=off" | "nointremap"));
     let is_given_away = || host.adapters.iter().any(|adapter| adapter.function.vfio_driver().is_some());
-    let (why, fix) = if off.is_some() {
-        let fix = "remove `intremap=off` (or `nointremap`) from the kernel's command line";
-        ("the command line turns that off", Advice::say(fix))
+    let (why, fix) = if let Some(off) = off {
+        ("the command line turns that off", remove_kernel_argument(host, &off.token.at.text))
+    } else if host.platform.hypervisor.is_some() {
+        (
+            "this guest's IOMMU does not offer that",
+            Advice::say(
+                "nothing from inside: the hypervisor decides (QEMU: `intremap=on` of its IOMMU, with `kernel-irqchip=split`)",
+            ),
+        )
+    } else if host.platform.architecture.as_ref().is_some_and(Architecture::is_arm) {
+        let fix = "nothing, where the interrupt controller does not tell devices apart (GICv2m): of Arm's only one with an ITS (GICv3 and later) does";
+        ("the interrupt controller does not tell devices apart", Advice::say(fix))
     } else if said.contains_key(&Said::TableLacksApic) {
         ("firmware's table of IOMMUs lacks an I/O APIC", update_firmware(host))
     } else if said.contains_key(&Said::ChipsetErratum) {
@@ -49,7 +58,7 @@ fn finding(host: &Host) -> Option<Finding> {
         severity: if is_refused || is_given_away() { Severity::Warning } else { Severity::Note },
         address: None,
         what: format!("the IOMMU does not check interrupts, DMA is not concerned: {why}{user}"),
-        evidence: off.map(|line| line.at.clone()).into_iter().chain(said.values().cloned()).collect(),
+        evidence: off.map(|off| off.token.at.clone()).into_iter().chain(said.values().cloned()).collect(),
         fix,
         risk: "`allow_unsafe_interrupts=1` of vfio_iommu_type1 only makes VFIO give devices away all the same: a guest that is not trusted can \
                then raise any interrupt of the host and stop it"

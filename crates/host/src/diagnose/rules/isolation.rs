@@ -1,9 +1,9 @@
 //! Isolation between devices that options give up.
 
 use super::{Rule, remove_kernel_argument};
-use crate::Citation;
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
+use crate::{Citation, Cited};
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -25,6 +25,10 @@ pub(super) const RULE: Rule = Rule {
 
 /// Devices are put into groups that the hardware does not isolate.
 fn acs_override(host: &Host) -> Option<Finding> {
+    let is_unknown = |option: &Cited<String>| option.value.starts_with("pcie_acs_override");
+    if host.log.unknown_options.iter().any(is_unknown) {
+        return None;
+    }
     let asked = host.requests.acs_override.first();
     let evidence: Vec<Citation> =
         asked.map(|asked| asked.at.clone()).into_iter().chain(host.log.acs_override.clone()).collect();
@@ -37,9 +41,11 @@ fn acs_override(host: &Host) -> Option<Finding> {
         id: Id::IsolationWeakened,
         severity: Severity::Note,
         address: None,
-        what: "`pcie_acs_override=` puts devices into groups of their own that can still reach each other past the IOMMU: a guest with one may read and write \
-               what belongs to another or to the host"
-            .to_owned(),
+        what: format!(
+            "`pcie_acs_override=`{} puts devices into groups of their own that can still reach each other past the IOMMU: a guest with one may \
+             read and write what belongs to another or to the host",
+            if host.log.acs_override.is_some() { "" } else { ", if this kernel has the patch for it," }
+        ),
         evidence,
         fix,
         risk: "without it groups become larger, and a guest may no longer start".to_owned(),

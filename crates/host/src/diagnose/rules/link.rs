@@ -5,6 +5,7 @@ use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::log::BandwidthLine;
 use crate::facts::{Adapter, Function, Host};
 use crate::pci::link::{Caveat, HopJudgement};
+use crate::pci::names::Ids;
 use crate::pci::{Hop, Kind};
 use crate::{Bdf, Citation};
 use escape::shell::Command;
@@ -186,8 +187,14 @@ fn below_own_width(host: &Host, adapter: &Adapter) -> Option<Finding> {
     let has_port = host.hops(adapter).last().is_some_and(|(upper, _)| upper.link.value.width_max.is_some());
     let (lanes, lanes_max) =
         link.width.zip(link.width_max).filter(|(lanes, max)| lanes < max && !has_port)?;
-    let is_guest = host.iommus.visible || host.platform.hypervisor.is_some();
-    if is_guest || function.address.function != 0 || host.log.bandwidth.contains_key(&function.address) {
+    let is_of_qemu = |ids: &Ids| {
+        matches!(ids.vendor, 0x1af4 | 0x1b36)
+            || ids.subsystem.is_some_and(|subsystem| subsystem.vendor == 0x1af4)
+    };
+    let mut all = host.adapters.iter().map(|adapter| &adapter.function).chain(host.bridges.values());
+    let is_guest = host.platform.hypervisor.is_some() || all.any(|function| is_of_qemu(&function.ids));
+    let is_known = host.iommus.visible || host.log.bandwidth.contains_key(&function.address);
+    if is_guest || is_known || function.address.function != 0 {
         return None;
     }
     let path = Command::new("readlink").arg("-f").arg(format!("/sys/bus/pci/devices/{}", function.address));

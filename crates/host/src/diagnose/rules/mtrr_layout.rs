@@ -47,7 +47,7 @@ fn refused(host: &Host) -> Option<Finding> {
     let Cited { value: first, .. } = lines.first()?;
     let wanted = match first {
         MemoryTypeMessage::MtrrMismatch { base, size, new, .. } => {
-            Some((PhysRange::from_base_and_size(*base, *size)?, new))
+            PhysRange::from_base_and_size(*base, *size).map(|range| (range, new))
         }
         _ => None,
     };
@@ -57,13 +57,15 @@ fn refused(host: &Host) -> Option<Finding> {
         }
         None => "a range did not get the type that a driver wanted".to_owned(),
     };
-    // Since 3.11 drivers ask for a register only where PAT is off (arch/x86/kernel/cpu/mtrr/main.c, `arch_phys_wc_add`).
-    let has_pat = host.kernel().is_some_and(|kernel| kernel.at_least(3, 11));
+    // Since 4.3 drivers ask for a register only where PAT is off (arch/x86/kernel/cpu/mtrr/main.c, `arch_phys_wc_add`).
+    let has_pat = host.kernel().is_some_and(|kernel| kernel.at_least(4, 3));
     let newer = match has_pat {
         true => {
             "this kernel asks for a register only where PAT is off (look for `nopat`) or a program writes to /proc/mtrr: use PAT (ioremap_wc, `resourceN_wc` in sysfs)"
         }
-        false => "a kernel and driver that use PAT need no register: most since Linux 3.11",
+        false => {
+            "a kernel and driver that use PAT need no register: all of the kernel since Linux 4.3, graphics since 3.11"
+        }
     };
     let fix = Advice::say(newer).and_say("; else let firmware lay the registers out without holes of another type, if its setup has a choice (continuous or discrete)");
     let fix = match wanted.filter(|(_, kind)| *kind == "write-combining") {
@@ -92,7 +94,12 @@ fn refused(host: &Host) -> Option<Finding> {
 
 /// A finding on memory that no register makes cacheable.
 fn trimmed(host: &Host) -> Option<Finding> {
-    let trimmed = host.log.memory_trimmed_mebibytes.as_ref()?;
+    let trimmed =
+        host.log.memory_trimmed_mebibytes.as_ref().filter(|_| host.platform.hypervisor.is_none())?;
+    let is_asked = host
+        .command_line
+        .as_ref()
+        .is_some_and(|line| line.value.split_whitespace().any(|word| word == "enable_mtrr_cleanup"));
     Some(Finding {
         id: Id::MtrrLayout,
         severity: Severity::Warning,
@@ -102,9 +109,14 @@ fn trimmed(host: &Host) -> Option<Finding> {
             grouped(trimmed.value)
         ),
         evidence: vec![trimmed.at.clone()],
-        fix: "update the machine's firmware, or change its settings of memory remapping; until then `enable_mtrr_cleanup` on the command line lets a kernel that \
-              was built with it (CONFIG_MTRR_SANITIZER) lay the registers out by itself"
-            .into(),
+        fix: match is_asked {
+            true => "update the machine's firmware, or change its settings of memory remapping: the kernel was asked to lay the registers out \
+                     (`enable_mtrr_cleanup`) and found no layout; its lines `mtrr_cleanup` say which `mtrr_gran_size=` and `mtrr_chunk_size=` to try"
+                .into(),
+            false => "update the machine's firmware, or change its settings of memory remapping; until then `enable_mtrr_cleanup` on the command line lets \
+                      a kernel that was built with it (CONFIG_MTRR_SANITIZER) lay the registers out by itself"
+                .into(),
+        },
         risk: "if the kernel finds no layout nothing changes; `disable_mtrr_trim` instead uses that memory uncached, and whatever lands there is many times slower"
             .to_owned(),
         verify: "no such line in `dmesg`, and `free` shows all memory after the reboot".into(),

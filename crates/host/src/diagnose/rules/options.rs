@@ -1,4 +1,4 @@
-//! Kernel options that have no effect.
+//! Kernel options that have no effect, or would have another than is wanted.
 
 use super::Rule;
 use super::boot_loader::Tool;
@@ -6,7 +6,7 @@ use crate::diagnose::advice::{is_inert, is_inert_argument, shown_argument};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
 use crate::facts::bounce::SLOT_BYTES;
-use crate::facts::configured::GRUB;
+use crate::facts::hypervisor::Hypervisor;
 use crate::kernel::Effect;
 use crate::kernel::verdict::{TokenVerdict, Verdict};
 use crate::memory::range::describe_bytes;
@@ -50,34 +50,52 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     findings.extend(unknown_to_kernel(host));
     findings.extend(of_other_places(host));
     findings.extend(small_pool(host));
-    findings.extend(host.options_not_booted().into_iter().filter_map(|judged| not_booted(host, judged)));
+    findings.extend(not_booted(host));
     findings
 }
 
 /// Findings on invalid options of the boot loader's configuration, and of sentences in a text. What the running kernel's line has
 /// is judged there.
 fn of_other_places(host: &Host) -> Vec<Finding> {
-    let mut told: BTreeSet<&str> = host.options.iter().map(|judged| judged.part.as_str()).collect();
-    let others = host.configured.for_next_boot.iter().chain(&host.configured.named);
-    let invalid = others.filter(|judged| matches!(judged.verdict, Verdict::Invalid { .. }));
-    invalid
-        .filter(|judged| told.insert(&judged.part))
-        .filter_map(|judged| invalid_option(host, judged))
-        .collect()
+    let mut told: BTreeSet<String> = host.options.iter().map(|judged| judged.part.clone()).collect();
+    let mut of_place = |judged: &[TokenVerdict], place: &'static str| -> Vec<Finding> {
+        let invalid = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Invalid { .. }));
+        let invalid = invalid.filter(|judged| told.insert(judged.part.clone()));
+        let told_there = |finding: Finding| {
+            Finding {
+            what: finding.what.replacen(" has no effect", &format!(", {place}, has no effect"), 1),
+            severity: Severity::Note,
+            verify: "`iotoll inspect` of the host shows the DMA paths that the new option asks for, once it was booted with it".into(),
+            ..finding
+        }
+        };
+        invalid.filter_map(|judged| invalid_option(host, judged).map(told_there)).collect()
+    };
+    let configured =
+        of_place(&host.configured.for_next_boot, "which stands in the boot loader's configuration");
+    let named = of_place(&host.configured.named, "of which the text talks");
+    configured.into_iter().chain(named).collect()
+}
+
+/// The size of the pool of bounce buffers that an option asks for.
+fn pool_bytes(judged: &TokenVerdict) -> Option<u64> {
+    judged.asks.iter().find_map(|asked| match asked {
+        Effect::SwiotlbSlots(slots) => Some(slots.saturating_mul(SLOT_BYTES)),
+        _ => None,
+    })
+}
+
+/// Whether an option asks for a pool that is smaller than the kernel's own (include/linux/swiotlb.h, `IO_TLB_DEFAULT_SIZE`).
+fn is_small_pool(judged: &TokenVerdict) -> bool {
+    const OWN_BYTES: u64 = 64 << 20;
+    pool_bytes(judged).is_some_and(|bytes| (1..OWN_BYTES).contains(&bytes))
 }
 
 /// A finding on a pool of bounce buffers that is configured or talked about, and smaller than the kernel's own.
 fn small_pool(host: &Host) -> Option<Finding> {
-    /// `IO_TLB_DEFAULT_SIZE` (include/linux/swiotlb.h).
-    const OWN_BYTES: u64 = 64 << 20;
-    let slots = |judged: &&TokenVerdict| {
-        judged.asks.iter().any(|asked| matches!(asked, Effect::SwiotlbSlots(slots) if (1..OWN_BYTES / SLOT_BYTES).contains(slots)))
-    };
-    let judged = host.configured.for_next_boot.iter().chain(&host.configured.named).find(slots)?;
-    let bytes = judged.asks.iter().find_map(|asked| match asked {
-        Effect::SwiotlbSlots(slots) => Some(u128::from(slots.saturating_mul(SLOT_BYTES))),
-        _ => None,
-    })?;
+    let mut others = host.configured.for_next_boot.iter().chain(&host.configured.named);
+    let judged = others.find(|judged| is_small_pool(judged))?;
+    let bytes = u128::from(pool_bytes(judged)?);
     let shown = shown_argument(&judged.token.words());
     Some(Finding {
         id: Id::SwiotlbSmall,
@@ -100,23 +118,42 @@ fn small_pool(host: &Host) -> Option<Finding> {
     })
 }
 
-/// A finding on an option about DMA that is configured, and that the running kernel was not started with.
-fn not_booted(host: &Host, judged: &TokenVerdict) -> Option<Finding> {
-    let Verdict::Understood { effects, .. } = &judged.verdict else { return None };
-    let is_asked = |effect: &Effect| host.options.iter().any(|own| own.asks.contains(effect));
-    if effects.is_empty() || effects.iter().all(is_asked) {
-        return None;
+/// Findings on options about DMA that are configured, and that the running kernel was not started with. Xen's boot entries have options
+/// of their own, and recovery entries have not all.
+fn not_booted(host: &Host) -> Vec<Finding> {
+    let is_xen = host.log.xen_translates.is_some()
+        || host
+            .platform
+            .hypervisor
+            .as_ref()
+            .is_some_and(|hypervisor| hypervisor.value == Hypervisor::XenDom0);
+    let is_recovery = host.options.iter().any(|judged| matches!(judged.part.as_str(), "single" | "recovery"));
+    if is_xen || is_recovery {
+        return Vec::new();
     }
+    let mut told = BTreeSet::new();
+    let missing = host.options_not_booted().into_iter().filter(|judged| concerns_dma_anew(host, judged));
+    let missing = missing.filter(|judged| !is_small_pool(judged) && told.insert(judged.token.words()));
+    missing.map(|judged| of_next_boot(host, judged)).collect()
+}
+
+/// Whether an option asks for something about DMA that the running kernel was not asked for.
+fn concerns_dma_anew(host: &Host, judged: &TokenVerdict) -> bool {
+    let Verdict::Understood { effects, .. } = &judged.verdict else { return false };
+    let is_asked = |effect: &Effect| host.options.iter().any(|own| own.asks.contains(effect));
+    !effects.iter().all(is_asked)
+}
+
+/// A finding on an option for the next boot.
+fn of_next_boot(host: &Host, judged: &TokenVerdict) -> Finding {
     let words = judged.token.words();
     let shown = shown_argument(&words);
-    let file = &judged.token.at.file;
     let fix = match Tool::of(host) {
-        Tool::UpdateGrub if &**file == GRUB => Advice::run(Command::new("update-grub"))
-            .and_say(", which writes it into the boot entries, and reboot"),
-        _ if is_inert_argument(&words) => super::add_kernel_argument(host, &words),
-        _ => Advice::say(format!("give {shown} to the kernel by the tool of its boot loader, and reboot")),
+        Tool::UpdateGrub => Advice::run(Command::new("update-grub")).and_say(", which writes it into the boot entries, and reboot"),
+        Tool::Grubby if is_inert_argument(&words) && !words.contains(';') => super::add_kernel_argument(host, &words),
+        _ => "have the boot loader's own tool write the boot entries (`update-grub`, `grub2-mkconfig`, `proxmox-boot-tool refresh`), and reboot".into(),
     };
-    Some(Finding {
+    Finding {
         id: Id::KernelOptionNotBooted,
         severity: Severity::Note,
         address: None,
@@ -128,7 +165,7 @@ fn not_booted(host: &Host, judged: &TokenVerdict) -> Option<Finding> {
         gain: None,
         predicted: Vec::new(),
         forecast: None,
-    })
+    }
 }
 
 /// A finding for an option that is invalid or ineffective.

@@ -281,15 +281,16 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
         .filter(|adapter| group.members.contains(&adapter.function.address))
         .filter(|adapter| is_surely_adapter(host, adapter))
         .collect();
-    let cards: BTreeSet<(u32, u8, u8)> = members.iter().map(|adapter| card(adapter)).collect();
+    let others = members.iter().filter(|adapter| !adapter.is_virtual_function());
+    let cards: BTreeSet<(u32, u8, u8)> = others.map(|adapter| card(adapter)).collect();
     let in_use =
         members.iter().filter(|adapter| adapter.function.driver.is_some() || !host.shows_drivers).count();
     let virtual_functions = members.iter().filter(|adapter| adapter.is_virtual_function()).count();
-    let who = match (virtual_functions, members.len() - virtual_functions) {
+    let who = match (virtual_functions, cards.len()) {
         _ if cards.len() >= 2 && in_use >= 2 => {
             format!("{} that have nothing to do with each other", counted(members.len(), "adapter"))
         }
-        (1.., 1..) => format!("{} and their card", counted(virtual_functions, "virtual function")),
+        (1.., 1) => format!("{} and their card", counted(virtual_functions, "virtual function")),
         _ => return None,
     };
     let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();
@@ -344,8 +345,8 @@ fn iommu_off(case: &Case<'_>) -> Option<Finding> {
         case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce));
     let active = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
     let is_off = host.requests.iommu_enabled.as_ref().is_some_and(|asked| !asked.value);
-    let none_registered = host.adapters.is_empty() && (host.iommus.visible || is_off);
-    if active || !(untranslated || none_registered) {
+    let none_in_use = host.adapters.is_empty() && (host.iommus.visible || is_off);
+    if active || !(untranslated || none_in_use) {
         return None;
     }
     // Passed through, these would be where they are.
@@ -381,7 +382,11 @@ type WhyOff = (Severity, String, Vec<Citation>, Advice);
 fn why_iommu_is_off(host: &Host, domain: DefaultDomain) -> Option<WhyOff> {
     let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
     // The kernel says that AMD-Vi is disabled where an option asks for it, too.
-    if let Some(trouble) = host.log.iommu_trouble.first().filter(|_| off.is_none()) {
+    // VT-d's lines on firmware are printed for interrupt remapping too, where nobody asked for translation.
+    let is_cause = host.log.vt_d_rejected.is_some()
+        || iommu_maker(host) != Maker::Intel
+        || host.requests.iommu_enabled.as_ref().is_some_and(|asked| asked.value);
+    if let Some(trouble) = host.log.iommu_trouble.first().filter(|_| off.is_none() && is_cause) {
         let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
             .to_owned();
         let fix = "update the firmware; until then look for VT-d, AMD-Vi or SMMU in its setup".into();

@@ -2,6 +2,7 @@
 
 use super::Rule;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
+use crate::facts::Host;
 use crate::facts::refused_allocation::{RefusedAllocation, Wanted};
 use crate::kernel::message::driver::PagesRefused;
 use crate::memory::range::describe_bytes;
@@ -12,14 +13,14 @@ const PAGE_BYTES: u128 = 4096;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
-    find: |case: &Case<'_>| finding(&case.host.log.refused_allocations).into_iter().collect(),
+    find: |case: &Case<'_>| finding(case.host).into_iter().collect(),
     explains: &[Explanation {
         id: Id::DmaAllocationRefused,
         meaning: "A driver asked for memory for DMA, and there was none: no free piece of that size, or none that its device can reach. Without \
                   an IOMMU that translates, such memory has to be one piece of physical memory.",
         severity: "warning",
         evidence: "`page allocation failure` with its order and zone, and the function in the trace below it that allocates for DMA",
-        fix: "of several pages: let the driver allocate right after boot, reserve memory (`cma=`), or let an IOMMU translate; of one page below \
+        fix: "of several pages: let the driver allocate right after boot, or reserve memory (`cma=`); of one page below \
               4 GiB: make memory there available",
         risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs",
         verify: "no new such line in `dmesg`",
@@ -27,8 +28,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A finding on the largest of them.
-fn finding(refused: &[RefusedAllocation]) -> Option<Finding> {
-    let worst = refused.iter().max_by_key(|refused| bytes(refused.wanted))?;
+fn finding(host: &Host) -> Option<Finding> {
+    // Of a function whose bounce buffers ran out, that finding tells it.
+    let is_told = host.log.swiotlb_full.iter().any(|full| full.address.is_some());
+    let is_untold = |refused: &&RefusedAllocation| !(is_told && matches!(refused.wanted, Wanted::Bytes(_)));
+    let worst =
+        host.log.refused_allocations.iter().filter(is_untold).max_by_key(|refused| bytes(refused.wanted))?;
     let size = describe_bytes(bytes(worst.wanted));
     let is_page = matches!(worst.wanted, Wanted::Pages(PagesRefused { order: 0, .. }));
     let why = match worst.wanted {
@@ -110,6 +115,6 @@ fn free_pieces(is_atomic: bool) -> Advice {
         .and_complete_by(compact)
         .and_say(
             " may make such pieces. For good: memory that is kept for it (`cma=SIZE`, in kernels that take memory for DMA from there, \
-             CONFIG_DMA_CMA), smaller pieces in the driver, or an IOMMU that translates for the device, where pages from anywhere will do",
+             CONFIG_DMA_CMA), or smaller pieces in the driver",
         )
 }

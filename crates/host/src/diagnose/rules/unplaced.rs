@@ -3,13 +3,12 @@
 use super::Rule;
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
-use crate::kernel::message::resource::Need;
+use crate::facts::hypervisor::Hypervisor;
+use crate::kernel::message::resource::{FIRST_VIRTUAL, Need};
 use crate::memory::range::describe_bytes;
 use crate::{Bdf, Cited};
 use std::collections::BTreeMap;
 
-/// Registers from this number on are of virtual functions.
-const FIRST_VIRTUAL: u8 = 7;
 /// Windows below 4 GiB are rarely larger than this.
 const LARGE_BYTES: u64 = 128 << 20;
 
@@ -20,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
             .log
             .unplaced
             .iter()
+            .filter(|(address, _)| !case.host.bridges.contains_key(*address))
             .map(|(address, registers)| finding(case.host, *address, registers))
             .collect()
     },
@@ -95,7 +95,17 @@ fn finding(host: &Host, address: Bdf, registers: &BTreeMap<u8, Cited<Need>>) -> 
 /// How windows become large enough.
 fn fix(host: &Host, is_large: bool) -> &'static str {
     let is_x86 = host.platform.architecture.as_ref().is_none_or(crate::kernel::Architecture::is_x86);
-    match (host.platform.hypervisor.is_some(), is_x86, is_large) {
+    let is_guest =
+        host.platform.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.value != Hypervisor::XenDom0);
+    let is_asked = host
+        .options
+        .iter()
+        .any(|judged| judged.part.starts_with("pci=realloc") && judged.part != "pci=realloc=off");
+    if is_asked && !is_guest && is_x86 {
+        return "turn on Above 4G Decoding (also: large BARs, MMIO above 4 GiB) in the firmware's setup, if it has that and it is off: the command line has \
+                `pci=realloc` already. Else another slot, or fewer cards below the same port";
+    }
+    match (is_guest, is_x86, is_large) {
         (true, ..) => {
             "nothing from inside: the hypervisor sets how large the windows of this guest are (QEMU: `pci-hole64-size` of the host bridge, \
                        and the firmware's own limit)"

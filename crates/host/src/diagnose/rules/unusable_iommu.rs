@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule { find, explains: &[] };
 fn find(case: &Case<'_>) -> Vec<Finding> {
     of_xen(case.host)
         .or_else(|| of_rejected_table(case))
-        .or_else(|| of_missing_group(case.host))
+        .or_else(|| of_missing_group(case))
         .into_iter()
         .collect()
 }
@@ -36,12 +36,16 @@ fn of_xen(host: &Host) -> Option<Finding> {
     Some(finding(what, evidence, fix, "`xl dmesg` says \"I/O virtualisation enabled\""))
 }
 
+/// Whether an adapter's path shows that no IOMMU is in use: `protection` then says why.
+fn is_shown(case: &Case<'_>) -> bool {
+    case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce))
+}
+
 /// The kernel rejected the firmware's table, and no adapter's path shows it.
 fn of_rejected_table(case: &Case<'_>) -> Option<Finding> {
     let host = case.host;
     let rejected = host.log.vt_d_rejected.as_ref().filter(|_| host.log.translation_active.is_none())?;
-    let is_shown = |path: DmaPath| matches!(path, DmaPath::NoIommu | DmaPath::Bounce);
-    if case.working().any(|(_, verdict)| is_shown(verdict.dma_path)) {
+    if is_shown(case) {
         return None;
     }
     let what = "the kernel gave VT-d up, because firmware describes it wrongly (table DMAR): nothing translates, and without interrupt remapping \
@@ -53,9 +57,14 @@ fn of_rejected_table(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// A guest's program found no IOMMU for a device.
-fn of_missing_group(host: &Host) -> Option<Finding> {
-    let (device, said) = host.log.no_group.first_key_value()?;
-    if host.log.translation_active.is_some() || !host.iommus.instances.is_empty() {
+fn of_missing_group(case: &Case<'_>) -> Option<Finding> {
+    let host = case.host;
+    // A nameless line comes first.
+    let (device, said) = host.log.no_group.last_key_value()?;
+    let is_in_use = host.log.translation_active.is_some()
+        || !host.iommus.instances.is_empty()
+        || !host.iommus.groups.is_empty();
+    if is_in_use || is_shown(case) {
         return None;
     }
     let device = device.map_or_else(|| "a device".to_owned(), |device| device.to_string());

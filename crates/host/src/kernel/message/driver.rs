@@ -28,7 +28,7 @@ pub enum DriverMessage {
     CommandTimeout,
     /// DPDK's program has another kind of DMA addresses than a driver expects (drivers/bus/pci, `rte_pci_probe_one_driver`).
     AddressMode,
-    /// The kernel warned of an error in its own code for DMA.
+    /// The kernel's code for DMA warned, of an error of its own or of a driver.
     KernelWarning,
     /// An RDMA adapter has no memory key left: no more memory can be registered with it.
     NoMemoryKey,
@@ -81,7 +81,8 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
     }
 }
 
-/// `WARNING: CPU: 3 PID: 812 at drivers/iommu/iommu.c:123 iommu_unmap+0x1/0x2`.
+/// `WARNING: CPU: 3 PID: 812 at drivers/iommu/iommu.c:123 iommu_unmap+0x1/0x2`; since 6.19 `WARNING: drivers/iommu/iommu.c:123 at
+/// iommu_unmap, CPU#3`.
 fn is_warning_on_dma(body: &str) -> bool {
     const PLACES: [&str; 6] = [
         "drivers/iommu/",
@@ -91,8 +92,10 @@ fn is_warning_on_dma(body: &str) -> bool {
         "arch/powerpc/platforms/pseries/iommu.c",
         "drivers/vfio/",
     ];
-    let place = body.strip_prefix("WARNING: ").and_then(|rest| scan::after(rest, "at "));
-    place.is_some_and(|place| PLACES.iter().any(|known| place.trim_start_matches("./").contains(known)))
+    let Some(rest) = body.strip_prefix("WARNING: ") else { return false };
+    let places = [Some(rest), scan::after(rest, " at ")].into_iter().flatten();
+    let mut places = places.map(|place| place.trim_start_matches("./"));
+    places.any(|place| PLACES.iter().any(|known| place.starts_with(known)))
 }
 
 /// `pcie5w: write @0x0000000000000000: EMEM address decode error`.
@@ -178,6 +181,7 @@ mod tests {
             r#"AllocationFailed("cma: cma_alloc: reserved: alloc failed, req-size: 16 pages, ret: -12")"#,
         );
         check("WARNING: CPU: 3 PID: 812 at drivers/iommu/iommu.c:123 iommu_unmap+0x1/0x2", "KernelWarning");
+        check("WARNING: drivers/iommu/iommu.c:123 at iommu_unmap, CPU#3: fio/812", "KernelWarning");
         check("nvme nvme1: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
         check("nvme 0000:01:00.0: failed to allocate host memory buffer.", "NoHostMemoryBuffer");
         check(

@@ -68,9 +68,9 @@ pub enum PcieMessage {
         /// It was to wake up from D3cold, without power until then.
         from_d3cold: bool,
     },
-    /// A device is not back a second or longer after a reset, or it is back after all.
+    /// The kernel waits for a device after a reset.
     SlowReset {
-        /// It is back.
+        /// Whether it is back.
         is_back: bool,
     },
     /// A port cut the link below it off because of an error (Downstream Port Containment).
@@ -247,8 +247,11 @@ fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
 fn parse_slow_reset(body: &str) -> Option<PcieMessage> {
     let is_back = body.starts_with("ready ");
     let rest = body.strip_prefix("not ").unwrap_or(body).strip_prefix("ready ")?;
-    let (milliseconds, _) = rest.split_once("ms after ")?;
-    scan::decimal(milliseconds).map(|_| PcieMessage::SlowReset { is_back })
+    let (milliseconds, after) = rest.split_once("ms after ")?;
+    // It also waits after a resume, or after DPC.
+    let is_reset =
+        ["FLR", "bus reset", "slot reset", "PM D3hot->D0"].iter().any(|words| after.starts_with(words));
+    scan::decimal(milliseconds).filter(|_| is_reset).map(|_| PcieMessage::SlowReset { is_back })
 }
 
 #[cfg(test)]

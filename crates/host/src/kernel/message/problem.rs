@@ -1,11 +1,10 @@
 //! Which messages tell of something wrong, and of what.
 
 use super::fault::Cause;
-use super::resource::Need;
 use super::{
     AmdViMessage, DriverMessage, EehMessage, GartMessage, HostBridgeMessage, InterruptRemappingMessage,
-    IommuMessage, MemoryTypeMessage, Message, PcieMessage, ResourceMessage, SmmuMessage, SwiotlbMessage,
-    VtDMessage, WindowMessage, XenMessage,
+    IommuMessage, MemoryTypeMessage, Message, PcieMessage, SmmuMessage, SwiotlbMessage, VtDMessage,
+    WindowMessage, XenMessage,
 };
 
 impl Message {
@@ -28,7 +27,7 @@ impl Message {
             Self::Driver(DriverMessage::AllocationFailed(_)) => Some("memory for DMA was not to be had"),
             Self::Driver(DriverMessage::PagesRefused(_)) => Some("pages of memory were not to be had"),
             Self::Driver(DriverMessage::KernelWarning) => {
-                Some("the kernel warned of an error in its own code for DMA: report it, with its call trace")
+                Some("the kernel's code for DMA warned: the call trace tells of whose error")
             }
             Self::Driver(DriverMessage::NoHostMemoryBuffer) => {
                 Some("a drive got no buffer in the host's memory, and works without")
@@ -49,9 +48,7 @@ impl Message {
                 Some("the kernel refused to give a device to user space")
             }
             Self::InterruptRemapping(_) => Some("interrupts are not remapped"),
-            Self::Resource(ResourceMessage { is_placed: false, need: Need::Memory(_), .. }) => {
-                Some("a device got no room for its registers")
-            }
+            // The kernel tries again: a finding tells how it ended.
             Self::Resource(_) => None,
             Self::Xen(XenMessage::SetupProblem(_)) => Some("a step of setting Xen's IOMMU up went wrong"),
             Self::Xen(XenMessage::Virtualisation(_)) => None,
@@ -165,7 +162,6 @@ fn of_pcie(message: &PcieMessage) -> Option<&'static str> {
         PcieMessage::BusError { .. } | PcieMessage::ErrorBit(_) => Some("PCI Express errors"),
         PcieMessage::TooSlow => Some("a driver says that its card's link is too slow"),
         PcieMessage::Inaccessible { .. } => Some("a device does not answer"),
-        PcieMessage::SlowReset { is_back: false } => Some("a device is slow to come back from a reset"),
         PcieMessage::Contained => Some("a port cut its link off after an error"),
         PcieMessage::Recovered(false) => Some("a driver did not come back after an error"),
         _ => None,

@@ -1,4 +1,4 @@
-//! Room for functions' registers in the address space: drivers/pci/setup-res.c; NVIDIA's driver (`NVRM:`) since 2.0 of its open part.
+//! Room for functions' registers in the address space: drivers/pci/setup-res.c; NVIDIA's driver (`NVRM:`).
 
 use super::{Device, scan};
 use crate::Bdf;
@@ -25,10 +25,11 @@ pub enum Need {
     Ports,
 }
 
-/// Index of the first BAR of virtual functions in the kernel's numbering (include/linux/pci.h, `PCI_IOV_RESOURCES`).
-const FIRST_VIRTUAL: u8 = 7;
+/// The number here of the first BAR of virtual functions.
+pub const FIRST_VIRTUAL: u8 = 7;
 
-/// Reads a message about a BAR. Expansion ROMs and windows of bridges are left out: the latter show in what is below them.
+/// Reads a message about a BAR. Expansion ROMs and windows of bridges are left out: the latter show in what is below them. Up to 6.8
+/// windows and BARs of virtual functions have numbers from 7 on, which mean one or the other by how the kernel was built: they are left out.
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<ResourceMessage> {
     match body.as_bytes().first()? {
         b'B' | b'V' if device.is_some_and(|device| device.bdf.is_some()) => parse_assignment(body),
@@ -46,14 +47,17 @@ fn parse_assignment(body: &str) -> Option<ResourceMessage> {
     };
     let (number, rest) = rest.split_at_checked(rest.find([':', ' '])?)?;
     let bar = number.parse::<u8>().ok()?.checked_add(first)?;
-    let is_of_function = bar < 6 || (FIRST_VIRTUAL..FIRST_VIRTUAL + 6).contains(&bar);
+    let is_of_function = (first..first + 6).contains(&bar);
     let (_, resource) = rest.split_once('[').filter(|_| is_of_function)?;
     let need = match resource.trim_start_matches("??? ") {
         memory if memory.starts_with("mem") => Need::Memory(scan::hex_after(memory, "size ")),
         ports if ports.starts_with("io") => Need::Ports,
         _ => return None,
     };
-    let is_placed = rest.contains(": assigned");
+    // "reassigned" and "old value restored" end an enlargement.
+    let is_placed = ["assigned [", ": assigned", "reassigned", "old value restored"]
+        .iter()
+        .any(|words| rest.contains(words));
     let has_no_room =
         ["no space", "failed to assign", "can't assign"].iter().any(|words| rest.contains(words));
     (is_placed || has_no_room).then_some(ResourceMessage { device: None, bar, need, is_placed })
@@ -84,6 +88,10 @@ mod tests {
             "{ device: None, bar: 1, need: Memory(None), is_placed: true }",
         );
         check(
+            "amdgpu 0000:03:00.0: BAR 0 [mem 0xbffe0000000-0xbffefffffff 64bit pref]: old value restored",
+            "{ device: None, bar: 0, need: Memory(None), is_placed: true }",
+        );
+        check(
             "pci 0000:01:00.0: VF BAR 0 [mem size 0x00200000 64bit pref]: can't assign; no space",
             "{ device: None, bar: 7, need: Memory(Some(2097152)), is_placed: false }",
         );
@@ -101,6 +109,7 @@ mod tests {
     fn what_is_no_register_of_a_function() {
         for message in [
             "pci 0000:00:01.0: BAR 14: no space for [mem size 0x00100000]",
+            "pci 0000:00:00.0: BAR 8: no space for [mem size 0x01800000]",
             "pci 0000:01:00.0: BAR 6: no space for [mem size 0x00080000 pref]",
             "pci 0000:01:00.0: BAR 0 [mem 0xfe000000-0xfe0fffff 64bit]",
             "BAR 1: no space for [mem size 0x10000000 64bit pref]",

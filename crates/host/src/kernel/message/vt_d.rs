@@ -106,9 +106,7 @@ pub enum InvalidationError {
 
 /// Reads a message of the VT-d driver.
 pub(super) fn read(body: &str) -> Option<VtDMessage> {
-    if body.starts_with("Driver unmaps unmatched page at PFN")
-        || body.starts_with("Driver unmaps unmatched page")
-    {
+    if body.starts_with("Driver unmaps unmatched page") {
         return Some(VtDMessage::UnmatchedUnmap);
     }
     if let Some(beyond) = parse_beyond_width(body) {

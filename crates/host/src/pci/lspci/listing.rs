@@ -53,7 +53,11 @@ impl<'a> Listing<'a> {
                 }
                 // The title of its capability was cut off.
                 (column, None) if (column <= TAB || !in_block) && is_express_register(text) => {
-                    if !in_block {
+                    let is_open = listing
+                        .blocks
+                        .last()
+                        .is_some_and(|block| in_block && block.title.starts_with(EXPRESS));
+                    if !is_open {
                         listing.blocks.push(Block::new(number, EXPRESS));
                         in_block = true;
                     }

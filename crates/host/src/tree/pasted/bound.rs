@@ -15,10 +15,11 @@ use crate::Bdf;
 
 /// The same in lspci's words (`-vmmk`); `None` if it is no such line.
 pub(super) fn record(line: &str) -> Option<[String; 4]> {
-    devbind(line).or_else(|| spdk(line))
+    parse_devbind(line).or_else(|| parse_spdk(line))
 }
 
-fn spdk(line: &str) -> Option<[String; 4]> {
+/// A line of SPDK's script.
+fn parse_spdk(line: &str) -> Option<[String; 4]> {
     let (address, rest) = line.trim().split_once(" (")?;
     let address: Bdf = address.parse().ok()?;
     let (ids, drivers) = rest.split_once("): ")?;
@@ -36,7 +37,8 @@ fn spdk(line: &str) -> Option<[String; 4]> {
     })
 }
 
-fn devbind(line: &str) -> Option<[String; 4]> {
+/// A line of DPDK's program.
+fn parse_devbind(line: &str) -> Option<[String; 4]> {
     let (address, rest) = line.trim().split_once(" '")?;
     let (name, rest) = rest.split_once("' ")?;
     let address: Bdf = address.parse().ok()?;

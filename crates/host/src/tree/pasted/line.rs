@@ -4,9 +4,8 @@ use super::bound;
 use super::prompt;
 use super::report::Report;
 use super::within::within;
-use crate::facts::configured::GRUB;
 use crate::kernel::message::{DriverMessage, Message};
-use crate::kernel::{Log, message};
+use crate::kernel::{Log, grub, message};
 use crate::pci::lspci::{self, Format};
 use std::borrow::Cow;
 
@@ -218,7 +217,7 @@ fn file(line: &str) -> Option<&'static str> {
         return Some("uname");
     }
     if starts("GRUB_CMDLINE_LINUX") {
-        return Some(GRUB);
+        return Some(grub::FILE);
     }
     if starts("reg") && line.contains(": base=0x") && line.contains("size=") {
         return Some("proc/mtrr");

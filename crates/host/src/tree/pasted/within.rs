@@ -55,9 +55,11 @@ pub(super) fn named_options(line: &str) -> impl Iterator<Item = &str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-".contains(c);
     let words = line.split(move |c: char| !plain(c)).map(|word| word.trim_end_matches(['.', ',', ':']));
     words.filter(|word| {
-        let name = word.split_once('=').map_or("", |(name, _)| name);
+        let (name, value) = word.split_once('=').unwrap_or_default();
         let is_of_kernel = name.contains(['_', '.']) || name == "swiotlb";
-        is_of_kernel && word.len() <= OPTION_BYTES_MAX && options::named(name).next().is_some()
+        // `swiotlb=N`, `intel_iommu=<value>` and `intel_iommu=...` tell of none.
+        let has_value = value.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        is_of_kernel && has_value && word.len() <= OPTION_BYTES_MAX && options::named(name).next().is_some()
     })
 }
 
@@ -114,7 +116,12 @@ mod tests {
             named("Xen has iommu=verbose, QEMU iommu_platform=on, the kernel CONFIG_INTEL_IOMMU=y")
                 .is_empty()
         );
-        assert!(named("intel_iommu is on").is_empty());
+        assert!(
+            named(
+                "intel_iommu is on; intel_iommu=<value>, swiotlb=N, iommu.passthrough=[0|1], intel_iommu=..."
+            )
+            .is_empty()
+        );
     }
 
     #[test]

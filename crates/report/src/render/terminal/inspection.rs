@@ -161,7 +161,8 @@ fn show_unseen<'i>(screen: &mut Screen, unseen: impl IntoIterator<Item = &'i Uns
     }
     screen.entries_left_out(in_full.len() - shown, "more source", 0);
     if !named.is_empty() {
-        let names: Vec<&str> = named.iter().take(UNSEEN_MAX).map(|one| one.what.as_str()).collect();
+        let shown = screen.length.shown(named.len(), UNSEEN_MAX);
+        let names: Vec<&str> = named[..shown].iter().map(|one| one.what.as_str()).collect();
         screen.prose(&plain(&names.join("; ")), 2);
         screen.entries_left_out(named.len() - names.len(), "more source", 2);
     }
