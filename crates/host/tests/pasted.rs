@@ -18,11 +18,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// Programs that fixes name, and what an injected command would call.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "grubby",
     "lspci",
     "grep",
     "setpci",
+    "sysctl",
     "driverctl",
     "cat",
     "ls",

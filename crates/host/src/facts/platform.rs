@@ -32,6 +32,13 @@ pub struct Platform {
     pub nodes: Vec<numa::Node>,
 }
 
+impl Platform {
+    /// Whether it is a guest. Xen's dom0 has the machine's own devices and firmware.
+    pub fn is_guest(&self) -> bool {
+        self.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.value != Hypervisor::XenDom0)
+    }
+}
+
 /// Reads the machine's facts. The log's first lines serve where `/proc/version` is missing.
 pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFacts) -> Platform {
     let kernel = kernel_version(tree, log, said).or_else(|| said.traced_kernel.clone());

@@ -33,7 +33,7 @@ fn finding(host: &Host) -> Option<Finding> {
     let is_given_away = || host.adapters.iter().any(|adapter| adapter.function.vfio_driver().is_some());
     let (why, fix) = if let Some(off) = off {
         ("the command line turns that off", remove_kernel_argument(host, &off.token.at.text))
-    } else if host.platform.hypervisor.is_some() {
+    } else if host.platform.is_guest() {
         (
             "this guest's IOMMU does not offer that",
             Advice::say(

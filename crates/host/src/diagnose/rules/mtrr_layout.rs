@@ -94,8 +94,7 @@ fn refused(host: &Host) -> Option<Finding> {
 
 /// A finding on memory that no register makes cacheable.
 fn trimmed(host: &Host) -> Option<Finding> {
-    let trimmed =
-        host.log.memory_trimmed_mebibytes.as_ref().filter(|_| host.platform.hypervisor.is_none())?;
+    let trimmed = host.log.memory_trimmed_mebibytes.as_ref().filter(|_| !host.platform.is_guest())?;
     let is_asked = host
         .command_line
         .as_ref()
@@ -128,7 +127,7 @@ fn trimmed(host: &Host) -> Option<Finding> {
 
 /// A finding on registers that firmware set differently on some processors. In guests of QEMU that is so at each boot.
 fn repaired(host: &Host) -> Option<Finding> {
-    let at = host.log.mtrrs_repaired.as_ref().filter(|_| host.platform.hypervisor.is_none())?;
+    let at = host.log.mtrrs_repaired.as_ref().filter(|_| !host.platform.is_guest())?;
     Some(Finding {
         id: Id::MtrrLayout,
         severity: Severity::Note,

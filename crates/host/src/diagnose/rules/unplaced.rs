@@ -3,7 +3,6 @@
 use super::Rule;
 use crate::diagnose::{Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
-use crate::facts::hypervisor::Hypervisor;
 use crate::kernel::message::resource::{FIRST_VIRTUAL, Need};
 use crate::memory::range::describe_bytes;
 use crate::{Bdf, Cited};
@@ -95,8 +94,7 @@ fn finding(host: &Host, address: Bdf, registers: &BTreeMap<u8, Cited<Need>>) -> 
 /// How windows become large enough.
 fn fix(host: &Host, is_large: bool) -> &'static str {
     let is_x86 = host.platform.architecture.as_ref().is_none_or(crate::kernel::Architecture::is_x86);
-    let is_guest =
-        host.platform.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.value != Hypervisor::XenDom0);
+    let is_guest = host.platform.is_guest();
     let is_asked = host
         .options
         .iter()
