@@ -121,11 +121,11 @@ fn changes(finding: &Finding) -> Vec<Change> {
         _ => "COMMAND".to_owned(),
     });
     let prose: Vec<String> = prose.collect();
-    if finding.id.word() == "kernel-option-invalid" && prose.concat().starts_with("re") {
-        let replaced = replacement(&prose.concat());
-        return replaced.map_or_else(|| told(&prose.concat()), |replaced| vec![replaced]);
+    let whole = prose.concat();
+    if finding.id.word() == "kernel-option-invalid" && whole.starts_with("re") {
+        return replacement(&whole).map_or_else(|| told(&whole), |replaced| vec![replaced]);
     }
-    let mut all = told(&prose.concat());
+    let mut all = told(&whole);
     for (index, part) in parts.iter().enumerate() {
         let (Part::Command(command) | Part::Completing(command)) = part else { continue };
         let before: String = parts[..index]

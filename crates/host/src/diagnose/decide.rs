@@ -327,7 +327,7 @@ fn by_what_else_is_known(host: &Host, adapter: &Adapter) -> Verdict {
     if let Some(rejected) = rejected_table(host, adapter) {
         return rejected;
     }
-    if let Some(off) = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value) {
+    if let Some(off) = host.requests.iommu_off() {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![off.at.clone()]);
     }
     // The link `iommu_group` lies beside the mask: whoever copied one would have copied the other.

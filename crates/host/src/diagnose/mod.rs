@@ -109,4 +109,9 @@ impl<'h> Case<'h> {
     fn working(&self) -> impl Iterator<Item = (&'h Adapter, &'h Verdict)> + use<'h> {
         self.adapters().filter(|(_, verdict)| !matches!(verdict.dma_path, DmaPath::Unbound | DmaPath::User))
     }
+
+    /// Whether the path of any of them shows that no IOMMU is in use.
+    fn shows_no_iommu(&self) -> bool {
+        self.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce))
+    }
 }

@@ -5,10 +5,11 @@ use crate::kernel::command_line::CommandLine;
 use crate::kernel::grub;
 use crate::kernel::verdict::{BootedKernel, TokenVerdict, check_command_line};
 use crate::tree::NAMED_OPTIONS;
-use crate::{Cited, Text, Tree};
+use crate::{Text, Tree};
 
-/// That of systemd-boot and of Proxmox, one line; of Red Hat's newer kernels too.
+/// The line for new boot entries of systemd-boot, of Proxmox and of newer systems of Red Hat.
 const KERNEL_INSTALL: &str = "etc/kernel/cmdline";
+
 /// Options that stand elsewhere than on the running kernel's line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfiguredOptions {
@@ -23,37 +24,30 @@ impl ConfiguredOptions {
     pub fn is_empty(&self) -> bool {
         self.for_next_boot.is_empty() && self.named.is_empty()
     }
+
+    /// The options for the next boot that a line with these options does not have.
+    pub(super) fn missing_on<'c>(
+        &'c self,
+        booted: &'c [TokenVerdict],
+    ) -> impl Iterator<Item = &'c TokenVerdict> {
+        let is_booted =
+            |judged: &TokenVerdict| booted.iter().any(|own| own.token.words() == judged.token.words());
+        self.for_next_boot.iter().filter(move |judged| !judged.token.for_init && !is_booted(judged))
+    }
 }
+
+/// Lines with options, with their numbers.
+type Lines<'t> = Vec<(u32, &'t str)>;
 
 /// Reads and judges them.
 pub(super) fn read(tree: &Tree, machine: &BootedKernel<'_>) -> ConfiguredOptions {
-    let grub = tree.text(grub::FILE).map(|text| (grub::lines(&text), text));
-    let install = tree.text(KERNEL_INSTALL).map(|text| (text.lines().take(1).map(owned).collect(), text));
-    let named = tree.text(NAMED_OPTIONS).map(|text| (text.lines().map(owned).collect(), text));
-    let verdicts = |source: Option<(Vec<(u32, String)>, Text)>| {
-        let (lines, text) = source.unwrap_or_else(|| (Vec::new(), Text::new("", "")));
-        let of_line = |(number, words): &(u32, String)| {
-            check_command_line(&CommandLine::parse_quoted(&text, *number, words), machine)
-        };
-        lines.iter().flat_map(of_line).collect::<Vec<_>>()
+    let verdicts = |path: &str, lines: fn(&Text) -> Lines<'_>| -> Vec<TokenVerdict> {
+        let Some(text) = tree.text(path) else { return Vec::new() };
+        let of_line =
+            |(number, words)| check_command_line(&CommandLine::parse_quoted(&text, number, words), machine);
+        lines(&text).into_iter().flat_map(of_line).collect()
     };
-    let for_next_boot = verdicts(grub).into_iter().chain(verdicts(install)).collect();
-    ConfiguredOptions { for_next_boot, named: verdicts(named) }
-}
-
-fn owned((number, line): (u32, &str)) -> (u32, String) {
-    (number, line.to_owned())
-}
-
-/// The options of the boot loader's configuration that the running kernel was not started with. Empty if its line is not known.
-pub(super) fn not_booted<'c>(
-    configured: &'c ConfiguredOptions,
-    booted: Option<&Cited<String>>,
-    options: &[TokenVerdict],
-) -> Vec<&'c TokenVerdict> {
-    let is_on_line =
-        |judged: &TokenVerdict| options.iter().any(|own| own.token.words() == judged.token.words());
-    let of_kernel = configured.for_next_boot.iter().filter(|judged| !judged.token.for_init);
-    let missing = of_kernel.filter(|judged| booted.is_some() && !is_on_line(judged));
-    missing.collect()
+    let mut for_next_boot = verdicts(grub::FILE, grub::lines);
+    for_next_boot.extend(verdicts(KERNEL_INSTALL, |text| text.lines().take(1).collect()));
+    ConfiguredOptions { for_next_boot, named: verdicts(NAMED_OPTIONS, |text| text.lines().collect()) }
 }

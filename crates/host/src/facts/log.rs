@@ -7,15 +7,15 @@ use super::hypervisor::{self, Hypervisor};
 use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
-use super::refused_allocation::{REFUSALS_MAX, RefusalFollower, RefusedAllocation, Wanted};
+use super::refused_allocation::{RefusalFollower, RefusedAllocation, Wanted};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage,
     InterruptRemappingMessage, IommuMessage, Logged, MemoryTypeMessage, Message, PcieMessage,
-    ResourceMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage, classify,
+    ResourceMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage, classify, pcie,
+    resource,
 };
-use crate::kernel::message::{pcie, resource};
 use crate::kernel::{Architecture, KernelVersion, Log};
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -267,7 +267,7 @@ pub struct LogFacts {
     /// Memory for DMA that drivers did not get.
     pub refused_allocations: Vec<RefusedAllocation>,
     /// Base address registers without room in the address space, by function and number.
-    pub unplaced: BTreeMap<Bdf, BTreeMap<u8, Cited<resource::Need>>>,
+    pub unplaced: BTreeMap<(Bdf, u8), Cited<resource::Need>>,
     /// The driver says that it remaps interrupts.
     pub remaps_interrupts: bool,
     /// What tells that interrupts are not remapped: the first line of each kind.
@@ -372,11 +372,8 @@ impl LogFacts {
             }
             let shown = call_trace::read(record.message);
             facts.keep_call_trace(shown, || log.cite(record));
-            if let Some(refused) = refusals.take(record.message, shown, || log.cite(record))
-                && facts.refused_allocations.len() < REFUSALS_MAX
-            {
-                facts.refused_allocations.push(refused);
-            }
+            let refused = refusals.take(record.message, shown, || log.cite(record));
+            refused.into_iter().for_each(|refused| facts.keep_refused_allocation(refused));
             if let Some((address, range, is_peer_memory)) = device_memory::read(record.message)
                 && facts.device_memory.len() < device_memory::RANGES_MAX
             {
@@ -634,11 +631,9 @@ impl LogFacts {
                 self.swiotlb_bytes = bytes(*mebibytes);
             }
             SwiotlbMessage::NoMemory(_) => self.swiotlb_failed = Some(at.clone()),
-            SwiotlbMessage::CoherentFailed { bytes: Some(bytes) }
-                if self.refused_allocations.len() < REFUSALS_MAX =>
-            {
+            SwiotlbMessage::CoherentFailed { bytes: Some(bytes) } => {
                 let wanted = Wanted::Bytes(*bytes);
-                self.refused_allocations.push(RefusedAllocation {
+                self.keep_refused_allocation(RefusedAllocation {
                     wanted,
                     is_direct: true,
                     at: vec![at.clone()],
@@ -669,6 +664,14 @@ impl LogFacts {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Keeps memory for DMA that a driver did not get: the first ones.
+    fn keep_refused_allocation(&mut self, refused: RefusedAllocation) {
+        const REFUSALS_MAX: usize = 64;
+        if self.refused_allocations.len() < REFUSALS_MAX {
+            self.refused_allocations.push(refused);
         }
     }
 
@@ -739,16 +742,16 @@ impl LogFacts {
 
     /// Keeps an error that POWER's EEH reports as a fault.
     fn keep_eeh(&mut self, message: &EehMessage, logged: &Logged) {
-        let what = match message {
-            EehMessage::Frozen { phb, pe } => format!("EEH froze PE {pe:#x} of host bridge {phb:#x}"),
-            EehMessage::Fenced { phb } => format!("EEH fenced host bridge {phb:#x}"),
-            EehMessage::FailedTimes(times) => format!("EEH recovered it {times} times in the last hour"),
-            EehMessage::GivenUp(_) => "EEH gave it up".to_owned(),
+        let (kind, what) = match message {
+            EehMessage::Frozen { phb, pe } => {
+                (FaultKind::Frozen, format!("EEH froze PE {pe:#x} of host bridge {phb:#x}"))
+            }
+            EehMessage::Fenced { phb } => (FaultKind::Fenced, format!("EEH fenced host bridge {phb:#x}")),
+            EehMessage::FailedTimes(times) => {
+                (FaultKind::Frozen, format!("EEH recovered it {times} times in the last hour"))
+            }
+            EehMessage::GivenUp(_) => (FaultKind::Frozen, "EEH gave it up".to_owned()),
             _ => return,
-        };
-        let kind = match message {
-            EehMessage::Fenced { .. } => FaultKind::Fenced,
-            _ => FaultKind::Frozen,
         };
         self.faults.push(Fault::by_eeh(kind, logged.bdf(), what, logged.at.clone()));
     }
@@ -808,18 +811,16 @@ impl LogFacts {
     /// Keeps whether a BAR has room. The kernel tries several times: the last word counts.
     fn keep_resource(&mut self, message: &ResourceMessage, logged: &Logged) {
         let Some(address) = message.device.or(logged.bdf()) else { return };
-        let registers = self.unplaced.entry(address).or_default();
+        let register = (address, message.bar);
         match message.is_placed {
-            true => registers.remove(&message.bar),
-            false => registers.insert(message.bar, Cited::new(message.need, logged.at.clone())),
+            true => self.unplaced.remove(&register),
+            false => self.unplaced.insert(register, Cited::new(message.need, logged.at.clone())),
         };
-        if registers.is_empty() {
-            self.unplaced.remove(&address);
-        }
     }
 
     /// Keeps a conflict of memory types.
     fn keep_memory_type(&mut self, message: &MemoryTypeMessage, at: &Citation) {
+        const MTRRS_MAX: usize = 64;
         if let MemoryTypeMessage::Conflict { start, end, wanted, found } = message {
             self.memory_type_range.get_or_insert_with(|| ConflictingTypes {
                 start: *start,
@@ -834,7 +835,7 @@ impl LogFacts {
             MemoryTypeMessage::MtrrMismatch { .. }
             | MemoryTypeMessage::MtrrOverlap(_)
             | MemoryTypeMessage::MtrrsExhausted
-                if self.mtrrs_refused.len() < REFUSALS_MAX =>
+                if self.mtrrs_refused.len() < MTRRS_MAX =>
             {
                 self.mtrrs_refused.push(Cited::new(message.clone(), at.clone()));
             }

@@ -174,9 +174,15 @@ impl Host {
         self.unseen.iter().filter_map(Unseen::doubt)
     }
 
+    /// Whether the running kernel was started with this option, or with this word of one: `intel_iommu=igfx_off`.
+    pub fn has_option(&self, part: &str) -> bool {
+        self.options.iter().any(|judged| judged.part == part)
+    }
+
     /// Options of the boot loader's configuration that the running kernel was not started with; none if its line was not read.
-    pub fn options_not_booted(&self) -> Vec<&verdict::TokenVerdict> {
-        configured::not_booted(&self.configured, self.command_line.as_ref(), &self.options)
+    pub fn options_not_booted(&self) -> impl Iterator<Item = &verdict::TokenVerdict> {
+        let line = self.command_line.iter();
+        line.flat_map(|_| self.configured.missing_on(&self.options))
     }
 
     /// The kernel's version.
@@ -295,9 +301,7 @@ fn command_line(
 fn booted_image((text, (line, words)): &(crate::Text, (u32, String))) -> Option<Cited<KernelVersion>> {
     let image = words.split_whitespace().find_map(|word| word.strip_prefix("BOOT_IMAGE="))?;
     let (_, release) = image.rsplit('/').next()?.split_once('-')?;
-    let starts_with_number = release.starts_with(|c: char| c.is_ascii_digit());
-    let version = starts_with_number.then(|| KernelVersion::parse(release)).flatten()?;
-    Some(Cited::new(version, text.cite(*line, words)))
+    Some(Cited::new(KernelVersion::parse(release)?, text.cite(*line, words)))
 }
 
 /// lspci's outputs, the most verbose first; read where sysfs is missing, and for what sysfs does not say.

@@ -7,8 +7,6 @@ use crate::kernel::message::{DriverMessage, Message, read};
 
 /// Lines below a warning that are looked at for the function that wanted the pages.
 const LINES_MAX: u32 = 40;
-/// Refusals kept.
-pub(super) const REFUSALS_MAX: usize = 64;
 
 /// Memory for DMA that was not to be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +49,9 @@ impl RefusalFollower {
             (self.warning, self.lines_left) = (Some((pages, cite())), LINES_MAX);
             return None;
         }
+        self.warning.as_ref()?;
         self.lines_left = self.lines_left.saturating_sub(1);
-        let is_end = message.starts_with("Mem-Info:") || message.contains("---[ end trace");
-        if self.lines_left == 0 || is_end {
+        if self.lines_left == 0 || message.starts_with("Mem-Info:") || message.contains("---[ end trace") {
             self.warning = None;
         }
         // `? ` marks what only lies on the stack.

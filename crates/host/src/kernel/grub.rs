@@ -7,10 +7,10 @@ pub(crate) const FILE: &str = "etc/default/grub";
 
 /// The values of `GRUB_CMDLINE_LINUX` and `GRUB_CMDLINE_LINUX_DEFAULT`, the last one of each: GRUB gives a kernel both. A last one
 /// that only a shell can read leaves its variable unknown.
-pub(crate) fn lines(text: &Text) -> Vec<(u32, String)> {
+pub(crate) fn lines(text: &Text) -> Vec<(u32, &str)> {
     let of = |name: &str| {
         let (number, line) = text.lines().filter(|(_, line)| variable(line) == Some(name)).last()?;
-        Some((number, assignment(line)?.value.to_owned()))
+        Some((number, assignment(line)?.value))
     };
     ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"].into_iter().filter_map(of).collect()
 }
@@ -59,7 +59,7 @@ mod tests {
              GRUB_CMDLINE_LINUX='iommu=pt'\n\
              GRUB_CMDLINE_LINUX_RECOVERY=\"x\"\n",
         );
-        let expect = [(4, "iommu=pt".to_owned()), (3, "quiet intel_iommu=on".to_owned())];
+        let expect = [(4, "iommu=pt"), (3, "quiet intel_iommu=on")];
         assert_eq!(lines(&text), expect);
         for unreadable in [
             "GRUB_CMDLINE_LINUX=\"$OTHER quiet\"\n",

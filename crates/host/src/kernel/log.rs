@@ -252,18 +252,23 @@ fn printed(words: &str) -> (Option<f64>, &str) {
 /// Drops `    4.795291] `, a time whose bracket a copy lost, and `.017332] `, of which the seconds went with it.
 fn unopened_time(words: &str) -> Option<(Option<f64>, &str)> {
     let (time, rest) = words.split_once("] ")?;
-    let is_rest = || time.strip_prefix('.').is_some_and(|_| is_kernel_time(&format!("0{time}")));
-    match is_kernel_time(time) {
-        true => Some((time.trim_start().parse().ok(), rest)),
-        false => is_rest().then_some((None, rest)),
+    if time.strip_prefix('.').is_some_and(is_microseconds) {
+        return Some((None, rest));
     }
+    is_kernel_time(time).then(|| (time.trim_start().parse().ok(), rest))
 }
 
 /// Whether it is a time of the kernel: seconds, and microseconds in six digits.
 fn is_kernel_time(inner: &str) -> bool {
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let parts = inner.trim_start().split_once('.');
-    parts.is_some_and(|(seconds, fraction)| is_digits(seconds) && fraction.len() == 6 && is_digits(fraction))
+    parts.is_some_and(|(seconds, fraction)| {
+        !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit()) && is_microseconds(fraction)
+    })
+}
+
+/// Whether it is six digits.
+fn is_microseconds(fraction: &str) -> bool {
+    fraction.len() == 6 && fraction.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The time of the kernel behind whatever a console, a log server or a line counter put before it:

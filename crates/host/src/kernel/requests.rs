@@ -68,6 +68,16 @@ impl Requests {
         requests
     }
 
+    /// The option that turns the IOMMU on.
+    pub fn iommu_on(&self) -> Option<&Cited<bool>> {
+        self.iommu_enabled.as_ref().filter(|asked| asked.value)
+    }
+
+    /// The option that turns the IOMMU off.
+    pub fn iommu_off(&self) -> Option<&Cited<bool>> {
+        self.iommu_enabled.as_ref().filter(|asked| !asked.value)
+    }
+
     /// Stores an effect in its field; a later one replaces an earlier one.
     fn add(&mut self, effect: Cited<Effect>) {
         let Cited { value, at } = effect;

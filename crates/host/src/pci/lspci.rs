@@ -245,9 +245,10 @@ pub fn is_field(line: &str) -> bool {
 /// The function that a command asks for, `lspci -vvs 08:00.0`: its first line is often cut off.
 pub fn asked_for(command: &str) -> Option<&str> {
     let mut words = command.split_whitespace();
-    let asked = words
-        .find_map(|word| word.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?.split_once('s'))?;
-    let address = if asked.1.is_empty() { words.next()? } else { asked.1 };
+    let mut flags =
+        words.by_ref().filter_map(|word| word.strip_prefix('-')).filter(|flags| !flags.starts_with('-'));
+    let (_, rest) = flags.find_map(|flags| flags.split_once('s'))?;
+    let address = if rest.is_empty() { words.next()? } else { rest };
     heading::parse_full_address(address).map(|_| address)
 }
 

@@ -137,15 +137,12 @@ impl Redactor {
             Content::Config => self.redact_config(bytes),
             Content::Public => bytes,
             content => {
-                let redact = match content {
-                    Content::CommandLine => Self::redact_command_line,
-                    Content::BootLoader => Self::redact_boot_loader,
-                    Content::Log => Self::redact_log,
+                let redact = redaction_of_secrets(content).unwrap_or(match content {
                     Content::Listing => Self::redact_listing,
                     Content::Uname => Self::redact_uname,
                     Content::Partition => Self::redact_partition,
                     _ => Self::redact_table,
-                };
+                });
                 // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 self.until_nothing_changes(text, redact).into_bytes()
@@ -334,16 +331,29 @@ fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> O
     })
 }
 
-/// A text of this path without its secrets: what every reader of a host sees. Command lines, options of boot loaders and logs have some.
+/// How a text is redacted.
+type Redaction = fn(&mut Redactor, &str) -> String;
+
+/// How texts are redacted that may hold secrets; `None` of those that hold none.
+fn redaction_of_secrets(content: Content) -> Option<Redaction> {
+    match content {
+        Content::CommandLine => Some(Redactor::redact_command_line),
+        Content::BootLoader => Some(Redactor::redact_boot_loader),
+        Content::Log => Some(Redactor::redact_log),
+        Content::Listing
+        | Content::Uname
+        | Content::Partition
+        | Content::Property
+        | Content::Config
+        | Content::Text
+        | Content::Public => None,
+    }
+}
+
+/// A text of this path without its secrets: what every reader of a host sees.
 pub(crate) fn without_secrets(path: &str, text: String) -> String {
-    match content_of(path) {
-        Content::CommandLine => {
-            Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_command_line)
-        }
-        Content::BootLoader => {
-            Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_boot_loader)
-        }
-        Content::Log => Redactor::of_secrets().until_nothing_changes(text, Redactor::redact_log),
-        _ => text,
+    match redaction_of_secrets(content_of(path)) {
+        Some(redact) => Redactor::of_secrets().until_nothing_changes(text, redact),
+        None => text,
     }
 }

@@ -433,8 +433,7 @@ impl Reader {
         }
         match self.open {
             // What people leave out in the middle.
-            Some(path)
-                if is_listing(path) && !is_blank && line.trim().trim_matches(['.', '[', ']']).is_empty() => {}
+            Some(path) if is_listing(path) && line::is_elision(line) => {}
             Some(path) if is_listing(path) && lspci::continues_record(line) => {
                 if let Some((number, function)) = self.asked_for.take_if(|_| !is_blank) {
                     self.push(LISTING, number, &function);

@@ -1,12 +1,12 @@
 //! The verdict on a host in one sentence.
 
 use super::batch;
-use super::fold::fold;
+use super::fold::Folded;
 use super::row::Row;
 use crate::page::quantity;
 use escape::terminal::plain;
 use host::Host;
-use host::diagnose::{DmaPath, Finding, Inspection, Severity};
+use host::diagnose::{DmaPath, Inspection, Severity};
 
 /// DMA paths named in the sentence, the costliest ones.
 const DMA_PATHS_MAX: usize = 2;
@@ -15,7 +15,7 @@ const DMA_PATHS_MAX: usize = 2;
 const DOUBTS_MAX: usize = 2;
 
 /// `IOMMU strict mode on 4 of 5 adapters: every unmap waits for an IOTLB flush; 3 findings, 1 of them critical`.
-pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
+pub(crate) fn sentence(rows: &[Row], inspection: &Inspection, findings: &[Folded<'_>]) -> String {
     let host = &inspection.host;
     let dma_paths = match host.adapters.is_empty() && host.bridges.is_empty() {
         true => "what was read names no PCI function".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn sentence(rows: &[Row], inspection: &Inspection) -> String {
         0 => String::new(),
         count => format!("; {} in the log, not judged", quantity::count(count, "problem")),
     };
-    let sentence = format!("{dma_paths}; {}{unjudged}", findings_count(&inspection.findings));
+    let sentence = format!("{dma_paths}; {}{unjudged}", findings_count(findings));
     match doubts(host) {
         Some(doubts) => format!("{sentence}; {doubts}"),
         None => sentence,
@@ -105,10 +105,9 @@ fn mode_and_cost(dma_path: DmaPath) -> Option<(&'static str, &'static str)> {
 }
 
 /// `3 findings, 1 of them critical`: alike ones of several adapters count once, as they are listed.
-pub(crate) fn findings_count(findings: &[Finding]) -> String {
-    let folded = fold(findings);
-    let critical = folded.iter().filter(|folded| folded.finding.severity == Severity::Critical).count();
-    match (folded.len(), critical) {
+pub(crate) fn findings_count(findings: &[Folded<'_>]) -> String {
+    let critical = findings.iter().filter(|folded| folded.finding.severity == Severity::Critical).count();
+    match (findings.len(), critical) {
         (0, _) => "no findings".to_owned(),
         (all, 0) => quantity::count(all, "finding"),
         (1, _) => "1 finding, and it is critical".to_owned(),

@@ -96,9 +96,9 @@ fn iommu(host: &Host) -> Fact {
         }
         (true, _) if !host.log.user_attach_refused.is_empty() => "in use, by the kernel's log".to_owned(),
         (true, _) if host.is_power() => "the platform's translation tables".to_owned(),
-        (true, _) if has_groups(host) => "in use, by its groups".to_owned(),
+        (true, _) if has_members_of_groups(host) => "in use, by its groups".to_owned(),
         (true, true) => return Fact::absent("IOMMU", "none in use"),
-        (true, false) if host.requests.iommu_enabled.as_ref().is_some_and(|asked| !asked.value) => {
+        (true, false) if host.requests.iommu_off().is_some() => {
             return Fact::absent("IOMMU", "off, by the command line");
         }
         (true, false) if host.log.iommu_disabled.is_some() => {
@@ -111,7 +111,7 @@ fn iommu(host: &Host) -> Fact {
 }
 
 /// Whether an adapter is in a group, which only an IOMMU's driver makes, or VFIO for a device without one.
-fn has_groups(host: &Host) -> bool {
+fn has_members_of_groups(host: &Host) -> bool {
     let is_member = |adapter: &host::facts::Adapter| adapter.function.iommu_group.is_some();
     host.log.no_iommu.is_empty() && (!host.iommus.groups.is_empty() || host.adapters.iter().any(is_member))
 }

@@ -4,13 +4,15 @@ use super::{
     DefaultDomain, LineEdit, Rule, add_kernel_argument, by_address, counted, is_untrusted, translate_adapter,
     turn_iommu_on,
 };
+use crate::diagnose::advice::shown_argument;
 use crate::diagnose::decide::{beyond_mask, domain_type};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::iommu::DomainType;
 use crate::facts::log::{InboundRange, MaskOverflow, PoolFull};
 use crate::facts::{Adapter, Host};
-use crate::kernel::Effect;
+use crate::kernel::{Effect, TokenVerdict};
+use crate::memory::range::describe_bytes;
 use crate::pci::Kind;
 use crate::{Bdf, Citation};
 use escape::shell::Command;
@@ -105,7 +107,49 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         .chain(pool_nearly_full(host))
         .chain(overflows(host))
         .chain(memory_beyond_32_bits(host))
+        .chain(small_pool_asked(host))
         .collect()
+}
+
+/// The slots that an option asks for.
+fn slots_asked(judged: &TokenVerdict) -> Option<u64> {
+    judged.asks.iter().find_map(|asked| match asked {
+        Effect::SwiotlbSlots(slots) => Some(*slots),
+        _ => None,
+    })
+}
+
+/// Whether an option asks for a pool that is smaller than the kernel's own.
+pub(super) fn asks_for_small_pool(judged: &TokenVerdict) -> bool {
+    slots_asked(judged).is_some_and(|slots| (1..SLOTS_DEFAULT).contains(&slots))
+}
+
+/// A finding on a pool that is configured or talked about, and smaller than the kernel's own.
+fn small_pool_asked(host: &Host) -> Option<Finding> {
+    let mut others = host.configured.for_next_boot.iter().chain(&host.configured.named);
+    let judged = others.find(|judged| asks_for_small_pool(judged))?;
+    let bytes = u128::from(slots_asked(judged)?) * u128::from(SLOT_BYTES);
+    let shown = shown_argument(&judged.token.words());
+    Some(Finding {
+        id: Id::SwiotlbSmall,
+        severity: Severity::Note,
+        address: None,
+        what: format!(
+            "{shown} asks for {} of bounce buffers, counted in slots of 2 KiB: less than the 64 MiB that the kernel takes by itself",
+            describe_bytes(bytes)
+        ),
+        evidence: vec![judged.token.at.clone()],
+        fix: format!(
+            "leave {shown} out, unless less memory is what is wanted. Where bounce buffers run out, take more than {SLOTS_DEFAULT} slots, or end \
+             the need for them: an IOMMU that translates, or a driver with a wider mask"
+        )
+        .into(),
+        risk: "a larger pool is lost to other uses of memory below 4 GiB".to_owned(),
+        verify: "`dmesg` says how large the pool is: `software IO TLB: mapped [mem ...] (64MB)`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
 }
 
 /// Bridges below which all memory lies beyond 32 bits of bus addresses: a device or driver with a narrower mask reaches none of it, and

@@ -76,15 +76,15 @@ fn not_awake(address: Bdf, at: &Citation) -> Finding {
 /// A finding on a device that did not answer.
 fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
     let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
+    if silent.value && !is_for_guest {
+        return not_awake(address, &silent.at);
+    }
     let first = match is_for_guest {
         true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
         false => "look at what the log says just before, of it and of the port above it; then take it off the bus and scan again (`remove` \
                   of it, `rescan` of /sys/bus/pci), or boot cold"
             .to_owned(),
     };
-    if silent.value && !is_for_guest {
-        return not_awake(address, &silent.at);
-    }
     Finding {
         id: Id::DeviceGone,
         severity: Severity::Critical,

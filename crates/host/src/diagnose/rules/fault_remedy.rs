@@ -273,7 +273,7 @@ fn alike(host: &Host) -> Option<Remedy> {
 fn of_graphics(host: &Host, fault: &Fault) -> Option<Remedy> {
     let is_integrated = fault.address.is_some_and(|at| (at.domain, at.bus, at.device) == (0, 0, 2));
     let is_vt_d = fault.reporter == Some(Reporter::VtD);
-    let is_left_out = host.options.iter().any(|judged| judged.part == "intel_iommu=igfx_off");
+    let is_left_out = host.has_option("intel_iommu=igfx_off");
     (is_vt_d && is_integrated && !is_left_out && guest(host).is_empty()).then_some(())?;
     let way_round = match fault.by_xen {
         true => "`iommu=no-igfx` on Xen's command line (dom0's own has no say)",

@@ -187,12 +187,13 @@ fn below_own_width(host: &Host, adapter: &Adapter) -> Option<Finding> {
     let has_port = host.hops(adapter).last().is_some_and(|(upper, _)| upper.link.value.width_max.is_some());
     let (lanes, lanes_max) =
         link.width.zip(link.width_max).filter(|(lanes, max)| lanes < max && !has_port)?;
+    // Red Hat's IDs: virtio, and what QEMU emulates.
     let is_of_qemu = |ids: &Ids| {
         matches!(ids.vendor, 0x1af4 | 0x1b36)
             || ids.subsystem.is_some_and(|subsystem| subsystem.vendor == 0x1af4)
     };
     let mut all = host.adapters.iter().map(|adapter| &adapter.function).chain(host.bridges.values());
-    let is_guest = host.platform.hypervisor.is_some() || all.any(|function| is_of_qemu(&function.ids));
+    let is_guest = host.platform.is_guest() || all.any(|function| is_of_qemu(&function.ids));
     let is_known = host.iommus.visible || host.log.bandwidth.contains_key(&function.address);
     if is_guest || is_known || function.address.function != 0 {
         return None;

@@ -16,8 +16,8 @@ use crate::memory::{MemmapArea, MemmapEffect, MemoryType, PhysRange};
 use escape::shell::Command;
 use toll::grouped;
 
-/// Messages quoted.
-const LINES_QUOTED_MAX: usize = 4;
+/// Messages quoted of what may come a hundred times.
+pub(super) const LINES_QUOTED_MAX: usize = 4;
 
 /// What uncached memory costs. "About a twentieth" is the 4.56 % that were published.
 const UNCACHED_ACCESS: &str = "each CPU access goes to memory by itself, about a twentieth as fast as cached";

@@ -1,7 +1,7 @@
 //! Memory type range registers (MTRRs) that could not be set as a driver wanted, or that leave memory out.
 
 use super::Rule;
-use super::memory_type::plan_mtrrs;
+use super::memory_type::{LINES_QUOTED_MAX, plan_mtrrs};
 use crate::Cited;
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
@@ -9,9 +9,6 @@ use crate::kernel::message::MemoryTypeMessage;
 use crate::memory::PhysRange;
 use crate::memory::range::describe_bytes;
 use toll::grouped;
-
-/// Lines quoted of what may come a hundred times: some drivers try again with half the size.
-const LINES_QUOTED_MAX: usize = 4;
 
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
@@ -95,10 +92,6 @@ fn refused(host: &Host) -> Option<Finding> {
 /// A finding on memory that no register makes cacheable.
 fn trimmed(host: &Host) -> Option<Finding> {
     let trimmed = host.log.memory_trimmed_mebibytes.as_ref().filter(|_| !host.platform.is_guest())?;
-    let is_asked = host
-        .command_line
-        .as_ref()
-        .is_some_and(|line| line.value.split_whitespace().any(|word| word == "enable_mtrr_cleanup"));
     Some(Finding {
         id: Id::MtrrLayout,
         severity: Severity::Warning,
@@ -108,7 +101,7 @@ fn trimmed(host: &Host) -> Option<Finding> {
             grouped(trimmed.value)
         ),
         evidence: vec![trimmed.at.clone()],
-        fix: match is_asked {
+        fix: match host.has_option("enable_mtrr_cleanup") {
             true => "update the machine's firmware, or change its settings of memory remapping: the kernel was asked to lay the registers out \
                      (`enable_mtrr_cleanup`) and found no layout; its lines `mtrr_cleanup` say which `mtrr_gran_size=` and `mtrr_chunk_size=` to try"
                 .into(),

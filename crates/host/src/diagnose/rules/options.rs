@@ -2,14 +2,12 @@
 
 use super::Rule;
 use super::boot_loader::Tool;
-use crate::diagnose::advice::{is_inert, is_inert_argument, shown_argument};
+use super::bounce::asks_for_small_pool;
+use super::line_edit::LineEdit;
+use crate::diagnose::advice::{is_inert, shown_argument};
 use crate::diagnose::{Advice, Case, Explanation, Finding, Id, Severity};
 use crate::facts::Host;
-use crate::facts::bounce::SLOT_BYTES;
-use crate::facts::hypervisor::Hypervisor;
-use crate::kernel::Effect;
 use crate::kernel::verdict::{TokenVerdict, Verdict};
-use crate::memory::range::describe_bytes;
 use crate::{Citation, Cited};
 use escape::shell::Command;
 use std::collections::BTreeSet;
@@ -46,10 +44,9 @@ pub(super) const RULE: Rule = Rule {
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
     let mut findings: Vec<Finding> =
-        host.options.iter().filter_map(|checked| invalid_option(host, checked)).collect();
+        host.options.iter().filter_map(|checked| invalid_option(host, checked, "")).collect();
     findings.extend(unknown_to_kernel(host));
     findings.extend(of_other_places(host));
-    findings.extend(small_pool(host));
     findings.extend(not_booted(host));
     findings
 }
@@ -57,91 +54,41 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
 /// Findings on invalid options of the boot loader's configuration, and of sentences in a text. What the running kernel's line has
 /// is judged there.
 fn of_other_places(host: &Host) -> Vec<Finding> {
-    let mut told: BTreeSet<String> = host.options.iter().map(|judged| judged.part.clone()).collect();
-    let mut of_place = |judged: &[TokenVerdict], place: &'static str| -> Vec<Finding> {
+    let mut told: BTreeSet<&str> = host.options.iter().map(|judged| judged.part.as_str()).collect();
+    let mut findings = Vec::new();
+    for (judged, aside) in [
+        (&host.configured.for_next_boot, ", which stands in the boot loader's configuration,"),
+        (&host.configured.named, ", of which the text talks,"),
+    ] {
         let invalid = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Invalid { .. }));
-        let invalid = invalid.filter(|judged| told.insert(judged.part.clone()));
-        let told_there = |finding: Finding| {
-            Finding {
-            what: finding.what.replacen(" has no effect", &format!(", {place}, has no effect"), 1),
+        let untold = invalid.filter(|judged| told.insert(&judged.part));
+        findings.extend(untold.filter_map(|judged| invalid_option(host, judged, aside)).map(|finding| Finding {
             severity: Severity::Note,
-            verify: "`iotoll inspect` of the host shows the DMA paths that the new option asks for, once it was booted with it".into(),
+            verify: "`iotoll inspect` of the host shows the DMA paths that the new option asks for, once it was booted with it"
+                .into(),
             ..finding
-        }
-        };
-        invalid.filter_map(|judged| invalid_option(host, judged).map(told_there)).collect()
-    };
-    let configured =
-        of_place(&host.configured.for_next_boot, "which stands in the boot loader's configuration");
-    let named = of_place(&host.configured.named, "of which the text talks");
-    configured.into_iter().chain(named).collect()
-}
-
-/// The size of the pool of bounce buffers that an option asks for.
-fn pool_bytes(judged: &TokenVerdict) -> Option<u64> {
-    judged.asks.iter().find_map(|asked| match asked {
-        Effect::SwiotlbSlots(slots) => Some(slots.saturating_mul(SLOT_BYTES)),
-        _ => None,
-    })
-}
-
-/// Whether an option asks for a pool that is smaller than the kernel's own (include/linux/swiotlb.h, `IO_TLB_DEFAULT_SIZE`).
-fn is_small_pool(judged: &TokenVerdict) -> bool {
-    const OWN_BYTES: u64 = 64 << 20;
-    pool_bytes(judged).is_some_and(|bytes| (1..OWN_BYTES).contains(&bytes))
-}
-
-/// A finding on a pool of bounce buffers that is configured or talked about, and smaller than the kernel's own.
-fn small_pool(host: &Host) -> Option<Finding> {
-    let mut others = host.configured.for_next_boot.iter().chain(&host.configured.named);
-    let judged = others.find(|judged| is_small_pool(judged))?;
-    let bytes = u128::from(pool_bytes(judged)?);
-    let shown = shown_argument(&judged.token.words());
-    Some(Finding {
-        id: Id::SwiotlbSmall,
-        severity: Severity::Note,
-        address: None,
-        what: format!(
-            "{shown} asks for {} of bounce buffers, counted in slots of 2 KiB: less than the 64 MiB that the kernel takes by itself",
-            describe_bytes(bytes)
-        ),
-        evidence: vec![judged.token.at.clone()],
-        fix: Advice::say(format!(
-            "leave {shown} out, unless less memory is what is wanted. Where bounce buffers run out, take more than 32768 slots, or end the need for them: an IOMMU that \
-             translates, or a driver with a wider mask"
-        )),
-        risk: "a larger pool is lost to other uses of memory below 4 GiB".to_owned(),
-        verify: "`dmesg` says how large the pool is: `software IO TLB: mapped [mem ...] (64MB)`".into(),
-        gain: None,
-        predicted: Vec::new(),
-        forecast: None,
-    })
+        }));
+    }
+    findings
 }
 
 /// Findings on options about DMA that are configured, and that the running kernel was not started with. Xen's boot entries have options
 /// of their own, and recovery entries have not all.
 fn not_booted(host: &Host) -> Vec<Finding> {
-    let is_xen = host.log.xen_translates.is_some()
-        || host
-            .platform
-            .hypervisor
-            .as_ref()
-            .is_some_and(|hypervisor| hypervisor.value == Hypervisor::XenDom0);
-    let is_recovery = host.options.iter().any(|judged| matches!(judged.part.as_str(), "single" | "recovery"));
-    if is_xen || is_recovery {
+    let is_dom0 = host.platform.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.value.hides_iommu());
+    if is_dom0 || host.has_option("single") || host.has_option("recovery") {
         return Vec::new();
     }
     let mut told = BTreeSet::new();
-    let missing = host.options_not_booted().into_iter().filter(|judged| concerns_dma_anew(host, judged));
-    let missing = missing.filter(|judged| !is_small_pool(judged) && told.insert(judged.token.words()));
+    let missing = host.options_not_booted().filter(|judged| concerns_dma_anew(host, judged));
+    let missing = missing.filter(|judged| !asks_for_small_pool(judged) && told.insert(judged.token.words()));
     missing.map(|judged| of_next_boot(host, judged)).collect()
 }
 
 /// Whether an option asks for something about DMA that the running kernel was not asked for.
 fn concerns_dma_anew(host: &Host, judged: &TokenVerdict) -> bool {
     let Verdict::Understood { effects, .. } = &judged.verdict else { return false };
-    let is_asked = |effect: &Effect| host.options.iter().any(|own| own.asks.contains(effect));
-    !effects.iter().all(is_asked)
+    !effects.iter().all(|effect| LineEdit::asks(host, std::slice::from_ref(effect)))
 }
 
 /// A finding on an option for the next boot.
@@ -150,7 +97,7 @@ fn of_next_boot(host: &Host, judged: &TokenVerdict) -> Finding {
     let shown = shown_argument(&words);
     let fix = match Tool::of(host) {
         Tool::UpdateGrub => Advice::run(Command::new("update-grub")).and_say(", which writes it into the boot entries, and reboot"),
-        Tool::Grubby if is_inert_argument(&words) && !words.contains(';') => super::add_kernel_argument(host, &words),
+        Tool::Grubby if words.chars().all(is_inert) => super::add_kernel_argument(host, &words),
         _ => "have the boot loader's own tool write the boot entries (`update-grub`, `grub2-mkconfig`, `proxmox-boot-tool refresh`), and reboot".into(),
     };
     Finding {
@@ -168,8 +115,8 @@ fn of_next_boot(host: &Host, judged: &TokenVerdict) -> Finding {
     }
 }
 
-/// A finding for an option that is invalid or ineffective.
-fn invalid_option(host: &Host, checked: &TokenVerdict) -> Option<Finding> {
+/// A finding for an option that is invalid or ineffective; `aside` tells where it stands, if not on the running kernel's line.
+fn invalid_option(host: &Host, checked: &TokenVerdict, aside: &str) -> Option<Finding> {
     let (severity, reason, suggestion) = match &checked.verdict {
         Verdict::Invalid { reason, suggestion, .. } => (Severity::Warning, reason, suggestion),
         Verdict::Ineffective { reason, suggestion } => (Severity::Note, reason, suggestion),
@@ -179,7 +126,8 @@ fn invalid_option(host: &Host, checked: &TokenVerdict) -> Option<Finding> {
     let mut evidence = vec![checked.token.at.clone()];
     evidence.extend(said.cloned());
     let option = (checked.token.words() != checked.part).then(|| checked.token.words());
-    Some(finding(severity, &checked.part, option.as_deref(), reason, suggestion.as_deref(), evidence))
+    let what = what(&checked.part, aside, reason);
+    Some(finding(severity, what, &checked.part, option.as_deref(), suggestion.as_deref(), evidence))
 }
 
 /// The line of the log in which the kernel says that it does not know an option.
@@ -216,7 +164,14 @@ fn unknown_to_kernel(host: &Host) -> Vec<Finding> {
     unknown
         .map(|said| {
             let reason = "the kernel reports it as unknown";
-            finding(Severity::Warning, &said.value, None, reason, None, vec![said.at.clone()])
+            finding(
+                Severity::Warning,
+                what(&said.value, "", reason),
+                &said.value,
+                None,
+                None,
+                vec![said.at.clone()],
+            )
         })
         .collect()
 }
@@ -244,12 +199,17 @@ fn shown_place(part: &str, option: Option<&str>) -> [String; 2] {
     }
 }
 
+/// That an option has no effect, and why.
+fn what(part: &str, aside: &str, reason: &str) -> String {
+    format!("kernel option {}{aside} has no effect: {reason}", shown_argument(part))
+}
+
 /// A finding about one option, or about one word of `option`.
 fn finding(
     severity: Severity,
+    what: String,
     part: &str,
     option: Option<&str>,
-    reason: &str,
     suggestion: Option<&str>,
     evidence: Vec<Citation>,
 ) -> Finding {
@@ -280,7 +240,7 @@ fn finding(
         id: Id::KernelOptionInvalid,
         severity,
         address: None,
-        what: format!("kernel option {} has no effect: {reason}", shown_argument(part)),
+        what,
         evidence,
         fix,
         risk: risk.to_owned(),

@@ -231,7 +231,7 @@ fn attach_refused(host: &Host) -> impl Iterator<Item = Finding> {
 fn snp_refused(host: &Host) -> Option<Finding> {
     let at = host.log.snp_refused.as_ref()?;
     let asked = host.requests.passthrough.as_ref().filter(|asked| asked.value);
-    let off = host.requests.iommu_enabled.as_ref().filter(|asked| !asked.value);
+    let off = host.requests.iommu_off();
     let prevents = [Effect::Passthrough(true), Effect::Iommu(false)];
     let fix = match LineEdit::asks(host, &prevents) {
         true => LineEdit::of(host).stop_asking(&prevents).advice(),
@@ -341,11 +341,10 @@ fn card(adapter: &Adapter) -> (u32, u8, u8) {
 /// An IOMMU that firmware shows, or that was asked for, and that does not work.
 fn iommu_off(case: &Case<'_>) -> Option<Finding> {
     let host = case.host;
-    let untranslated =
-        case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce));
+    let untranslated = case.shows_no_iommu();
     let active = host.log.translation_active.is_some() || !host.iommus.instances.is_empty();
-    let is_off = host.requests.iommu_enabled.as_ref().is_some_and(|asked| !asked.value);
-    let none_in_use = host.adapters.is_empty() && (host.iommus.visible || is_off);
+    let none_in_use =
+        host.adapters.is_empty() && (host.iommus.visible || host.requests.iommu_off().is_some());
     if active || !(untranslated || none_in_use) {
         return None;
     }
@@ -380,12 +379,12 @@ type WhyOff = (Severity, String, Vec<Citation>, Advice);
 
 /// Why the IOMMU is not in use: severity, words, evidence and fix.
 fn why_iommu_is_off(host: &Host, domain: DefaultDomain) -> Option<WhyOff> {
-    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value);
+    let off = host.requests.iommu_off();
     // The kernel says that AMD-Vi is disabled where an option asks for it, too.
     // VT-d's lines on firmware are printed for interrupt remapping too, where nobody asked for translation.
     let is_cause = host.log.vt_d_rejected.is_some()
         || iommu_maker(host) != Maker::Intel
-        || host.requests.iommu_enabled.as_ref().is_some_and(|asked| asked.value);
+        || host.requests.iommu_on().is_some();
     if let Some(trouble) = host.log.iommu_trouble.first().filter(|_| off.is_none() && is_cause) {
         let what = "the machine has an IOMMU, and the kernel could not use it: firmware describes it wrongly"
             .to_owned();

@@ -11,6 +11,10 @@ use escape::shell::Command;
 /// Bytes of a page where the kernel does not say otherwise: a trace does not tell.
 const PAGE_BYTES: u128 = 4096;
 
+/// What the remedies cost.
+const RISK: &str =
+    "nothing else can use memory that is reserved; while the kernel compacts memory, programs run slower";
+
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find: |case: &Case<'_>| finding(case.host).into_iter().collect(),
@@ -22,7 +26,7 @@ pub(super) const RULE: Rule = Rule {
         evidence: "`page allocation failure` with its order and zone, and the function in the trace below it that allocates for DMA",
         fix: "of several pages: let the driver allocate right after boot, or reserve memory (`cma=`); of one page below \
               4 GiB: make memory there available",
-        risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs",
+        risk: RISK,
         verify: "no new such line in `dmesg`",
     }],
 };
@@ -56,12 +60,11 @@ fn finding(host: &Host) -> Option<Finding> {
         what: format!("a driver wanted {size}{} for DMA, and {why}{direct}", conditions(worst.wanted)),
         evidence: worst.at.clone(),
         fix: match worst.wanted {
-            Wanted::Pages(pages) if pages.order == 0 => free_pages(pages),
+            Wanted::Pages(pages) if is_page => free_pages(pages),
             Wanted::Pages(pages) => free_pieces(pages.is_atomic),
             Wanted::Bytes(_) => free_pieces(false),
         },
-        risk: "what is reserved is lost to other uses; compaction makes the machine slow while it runs"
-            .to_owned(),
+        risk: RISK.to_owned(),
         verify: "no new such line in `dmesg`".into(),
         gain: None,
         predicted: Vec::new(),

@@ -126,7 +126,7 @@ fn default_domain(host: &Host) -> Option<Finding> {
 
 /// `iommu=off`, yet an IOMMU is registered.
 fn iommu_despite_off(host: &Host) -> Option<Finding> {
-    let off = host.requests.iommu_enabled.as_ref().filter(|cited| !cited.value)?;
+    let off = host.requests.iommu_off()?;
     let instance = host.iommus.instances.first()?;
     // Options of the machine's other vendor turn nothing off here; the option's own verdict says so.
     Some(finding(

@@ -2,7 +2,7 @@
 
 use super::{DefaultDomain, Rule, turn_iommu_on};
 use crate::Citation;
-use crate::diagnose::{Advice, Case, DmaPath, Finding, Id, Severity};
+use crate::diagnose::{Advice, Case, Finding, Id, Severity};
 use crate::facts::Host;
 
 /// The rule. What its findings mean is explained beside the other causes of `iommu-off`, in `protection`.
@@ -36,16 +36,12 @@ fn of_xen(host: &Host) -> Option<Finding> {
     Some(finding(what, evidence, fix, "`xl dmesg` says \"I/O virtualisation enabled\""))
 }
 
-/// Whether an adapter's path shows that no IOMMU is in use: `protection` then says why.
-fn is_shown(case: &Case<'_>) -> bool {
-    case.working().any(|(_, verdict)| matches!(verdict.dma_path, DmaPath::NoIommu | DmaPath::Bounce))
-}
-
 /// The kernel rejected the firmware's table, and no adapter's path shows it.
 fn of_rejected_table(case: &Case<'_>) -> Option<Finding> {
     let host = case.host;
     let rejected = host.log.vt_d_rejected.as_ref().filter(|_| host.log.translation_active.is_none())?;
-    if is_shown(case) {
+    // `protection` then says why.
+    if case.shows_no_iommu() {
         return None;
     }
     let what = "the kernel gave VT-d up, because firmware describes it wrongly (table DMAR): nothing translates, and without interrupt remapping \
@@ -64,11 +60,11 @@ fn of_missing_group(case: &Case<'_>) -> Option<Finding> {
     let is_in_use = host.log.translation_active.is_some()
         || !host.iommus.instances.is_empty()
         || !host.iommus.groups.is_empty();
-    if is_in_use || is_shown(case) {
+    if is_in_use || case.shows_no_iommu() {
         return None;
     }
     let device = device.map_or_else(|| "a device".to_owned(), |device| device.to_string());
-    let asked = host.requests.iommu_enabled.as_ref().filter(|asked| asked.value && !said.value);
+    let asked = host.requests.iommu_on().filter(|_| !said.value);
     let what = format!(
         "no IOMMU is in use, and so no guest can have {device}{}",
         if asked.is_some() { ": the command line asks for one, and firmware offers none" } else { "" }

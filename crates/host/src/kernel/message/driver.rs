@@ -59,9 +59,6 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
                 body.strip_prefix("probe with driver ")?.split_once(" failed with error ")?;
             Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
         }
-        _ if body.contains("page allocation failure") => {
-            parse_pages_refused(body).map(DriverMessage::PagesRefused)
-        }
         b'f' if body.starts_with("failed to allocate host memory buffer") => {
             Some(DriverMessage::NoHostMemoryBuffer)
         }
@@ -77,7 +74,9 @@ pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage>
         }
         b'W' if is_warning_on_dma(body) => Some(DriverMessage::KernelWarning),
         b'I' | b'n' if is_command_timeout(body) => Some(DriverMessage::CommandTimeout),
-        _ => parse_old_probe(body).or_else(|| parse_allocation(body)),
+        _ => parse_old_probe(body)
+            .or_else(|| parse_pages_refused(body).map(DriverMessage::PagesRefused))
+            .or_else(|| parse_allocation(body)),
     }
 }
 
@@ -122,7 +121,7 @@ fn parse_old_probe(body: &str) -> Option<DriverMessage> {
 /// `insmod: page allocation failure: order:9, mode:0xcc4(GFP_KERNEL|GFP_DMA32), nodemask=...`; up to 3.x `page allocation
 /// failure. order:1, mode:0x20`. The bits of zones are the same in all kernels (include/linux/gfp.h).
 fn parse_pages_refused(body: &str) -> Option<PagesRefused> {
-    let (_, rest) = body.split_once("order:")?;
+    let (_, rest) = scan::after(body, "page allocation failure")?.split_once("order:")?;
     let order = scan::small(rest)?;
     let mode = scan::hex_after(rest, "mode:")?;
     let flags = scan::between(rest, "(", ")");

@@ -175,11 +175,12 @@ fn parse_not_viable(body: &str, device: Option<&Device>) -> Option<IommuMessage>
 /// Parses `vfio 0000:00:14.0: no iommu_group found: No such file or directory` and, up to QEMU 2.8, `vfio: error no iommu_group for
 /// device`.
 fn parse_no_group(body: &str, device: Option<&Device>) -> Option<IommuMessage> {
-    let is_found_missing =
+    let is_none_found =
         body.contains("no iommu_group found") || body.contains("error no iommu_group for device");
-    let named = || body.split_whitespace().find_map(|word| parse_full_bdf(word.trim_end_matches(':')));
-    let device = device.and_then(|device| device.bdf).or_else(named);
-    is_found_missing.then_some(IommuMessage::NoGroup { device, by_xen: false })
+    is_none_found.then(|| {
+        let named = || body.split_whitespace().find_map(|word| parse_full_bdf(word.trim_end_matches(':')));
+        IommuMessage::NoGroup { device: device.and_then(|device| device.bdf).or_else(named), by_xen: false }
+    })
 }
 
 /// Parses `PCI device 0000:00:19.0 cannot be assigned - no IOMMU?`.

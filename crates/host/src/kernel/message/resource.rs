@@ -25,6 +25,16 @@ pub enum Need {
     Ports,
 }
 
+impl Need {
+    /// The bytes of memory, if it needs memory and the message tells how many.
+    pub fn memory(self) -> Option<Option<u64>> {
+        match self {
+            Self::Memory(bytes) => Some(bytes),
+            Self::Ports => None,
+        }
+    }
+}
+
 /// The number here of the first BAR of virtual functions.
 pub const FIRST_VIRTUAL: u8 = 7;
 
@@ -55,9 +65,8 @@ fn parse_assignment(body: &str) -> Option<ResourceMessage> {
         _ => return None,
     };
     // "reassigned" and "old value restored" end an enlargement.
-    let is_placed = ["assigned [", ": assigned", "reassigned", "old value restored"]
-        .iter()
-        .any(|words| rest.contains(words));
+    let is_placed =
+        [": assigned", "reassigned", "old value restored"].iter().any(|words| rest.contains(words));
     let has_no_room =
         ["no space", "failed to assign", "can't assign"].iter().any(|words| rest.contains(words));
     (is_placed || has_no_room).then_some(ResourceMessage { device: None, bar, need, is_placed })

@@ -137,6 +137,12 @@ fn is_fence(line: &str) -> bool {
         || TAGS.iter().any(|tag| line.eq_ignore_ascii_case(tag))
 }
 
+/// Whether a line stands for others that somebody left out: `...`, `[...]`.
+pub(super) fn is_elision(line: &str) -> bool {
+    let mark = line.trim();
+    !mark.is_empty() && mark.trim_matches(['.', '[', ']']).is_empty()
+}
+
 /// Whether a line begins as lines of a log do: with a time, a level, or `HOST kernel:`.
 fn has_prefix(line: &str) -> bool {
     Log::message_of(line).is_some_and(|message| message.len() < line.trim_end().len())

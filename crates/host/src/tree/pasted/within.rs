@@ -54,13 +54,14 @@ pub(super) fn within(line: &str) -> Vec<Within<'_>> {
 pub(super) fn named_options(line: &str) -> impl Iterator<Item = &str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=,.:_-".contains(c);
     let words = line.split(move |c: char| !plain(c)).map(|word| word.trim_end_matches(['.', ',', ':']));
-    words.filter(|word| {
-        let (name, value) = word.split_once('=').unwrap_or_default();
-        let is_of_kernel = name.contains(['_', '.']) || name == "swiotlb";
-        // `swiotlb=N`, `intel_iommu=<value>` and `intel_iommu=...` tell of none.
-        let has_value = value.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        is_of_kernel && has_value && word.len() <= OPTION_BYTES_MAX && options::named(name).next().is_some()
-    })
+    words.filter(|word| word.len() <= OPTION_BYTES_MAX && word.split_once('=').is_some_and(is_named_option))
+}
+
+/// Whether name and value are an option of the kernel's. `swiotlb=N`, `intel_iommu=<value>` and `intel_iommu=...` tell of none.
+fn is_named_option((name, value): (&str, &str)) -> bool {
+    let is_of_kernel = name.contains(['_', '.']) || name == "swiotlb";
+    let has_value = value.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    is_of_kernel && has_value && options::named(name).next().is_some()
 }
 
 /// What is between backticks.

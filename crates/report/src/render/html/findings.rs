@@ -2,14 +2,14 @@
 
 use super::facts::more;
 use crate::inspection::fold::{
-    Folded, PREDICTIONS_EXPLAINED, PredictionSource, evidence_lines, fold, lines_with_sources,
+    Folded, PREDICTIONS_EXPLAINED, PredictionSource, evidence_lines, lines_with_sources,
 };
 use crate::page::quantity;
 use crate::page::shorten::capitalised;
 use crate::page::shorten::shorten;
 use crate::render::svg;
 use escape::terminal::plain;
-use host::diagnose::{Advice, Finding, OTHERWISE, Part};
+use host::diagnose::{Advice, OTHERWISE, Part};
 use host::facts::LogProblem;
 use maud::{Markup, html};
 
@@ -26,14 +26,13 @@ const EVIDENCE_MAX: usize = 100;
 const TEXT_COLUMNS_MAX: usize = 8_000;
 
 /// The section of findings: a list of one line each if there are many, then each in full.
-pub(super) fn section(findings: &[Finding]) -> Markup {
-    let folded = fold(findings);
+pub(super) fn section(folded: &[Folded<'_>]) -> Markup {
     html! {
         section #findings aria-labelledby="findings-title" {
             h2 #findings-title { "Findings" }
             @if folded.is_empty() { p { "None: nothing that was read speaks against what is set up here." } }
-            @if folded.len() > 3 { (overview(&folded)) }
-            @for (number, one) in (1..).zip(&folded).take(DETAILS_MAX) { (detail(number, one)) }
+            @if folded.len() > 3 { (overview(folded)) }
+            @for (number, one) in (1..).zip(folded).take(DETAILS_MAX) { (detail(number, one)) }
             (more(folded.len(), DETAILS_MAX, "more finding"))
             @if folded.iter().any(|one| !one.predicted.is_empty()) { p.remark { (PREDICTIONS_EXPLAINED) } }
         }

@@ -3,6 +3,7 @@
 use super::document::document;
 use super::facts::{definitions, more};
 use super::{adapters, benchmark as bench, findings, outlook};
+use crate::inspection::fold::{Folded, fold};
 use crate::inspection::row::{self, Row};
 use crate::inspection::{batch, headline, memory_types, summary, topology};
 use crate::page::fact::Fact;
@@ -33,16 +34,17 @@ pub fn page_with_benchmark(inspection: &Inspection, benchmark: &Benchmark, made_
 /// The page of a host, with or without a benchmark.
 fn whole_page(inspection: &Inspection, benchmark: Option<&Benchmark>, made_by: &str) -> String {
     let rows = row::rows(inspection);
-    let verdict = headline::sentence(&rows, inspection);
+    let folded = fold(&inspection.findings);
+    let verdict = headline::sentence(&rows, inspection, &folded);
     let host = &inspection.host;
     let body = html! {
         header {
             p.kicker { "iotoll · what each I/O costs on " (title(host)) }
             h1 { (capitalised(&verdict)) "." }
-            (contents(inspection, benchmark.is_some()))
+            (contents(inspection, &folded, benchmark.is_some()))
         }
         main {
-            (findings::section(&inspection.findings))
+            (findings::section(&folded))
             (findings::unjudged(&inspection.unjudged))
             (adapters::section(inspection, &rows))
             (dma_paths(inspection, &rows))
@@ -62,11 +64,11 @@ fn title(host: &Host) -> String {
 }
 
 /// Links to the parts of the page.
-fn contents(inspection: &Inspection, has_benchmark: bool) -> Markup {
+fn contents(inspection: &Inspection, findings: &[Folded<'_>], has_benchmark: bool) -> Markup {
     let unseen = !inspection.host.unseen.is_empty();
     html! {
         nav aria-label="Contents" {
-            a href="#findings" { (capitalised(&headline::findings_count(&inspection.findings))) }
+            a href="#findings" { (capitalised(&headline::findings_count(findings))) }
             @if !inspection.unjudged.is_empty() { a href="#unjudged" { "Problems not judged" } }
             a href="#adapters" { "Adapters" }
             a href="#dma-paths" { "DMA paths" }

@@ -37,7 +37,7 @@ pub fn inspection(
     let rows = row::rows(inspection);
     let folded = fold(&inspection.findings);
     let mut screen = Screen::new(width, style).with_length(length);
-    screen.title(&capitalised(&headline::sentence(&rows, inspection)));
+    screen.title(&capitalised(&headline::sentence(&rows, inspection, &folded)));
     findings::show_actions(&mut screen, &folded);
     show_adapters(&mut screen, inspection, &rows, explained);
     findings::show_details(&mut screen, &folded, explained);
@@ -52,7 +52,9 @@ pub fn inspection(
         }
         outlook::show(&mut screen, &inspection.outlooks);
     }
-    show_unseen(&mut screen, &inspection.host.unseen, explained);
+    let (in_full, named): (Vec<&Unseen>, Vec<&Unseen>) =
+        inspection.host.unseen.iter().partition(|one| explained || one.decisive);
+    show_unseen(&mut screen, &in_full, &named);
     if !explained {
         screen.blank();
         screen.prose("Evidence, costs, gains, memory types, and how to see what was not seen: --explain", 0);
@@ -88,7 +90,8 @@ pub fn adapter(
         &mut screen,
         inspection.unjudged.iter().filter(|problem| problem.address == Some(address)),
     );
-    show_unseen(&mut screen, inspection.host.unseen.iter().filter(|one| one.decisive), true);
+    let decisive: Vec<&Unseen> = inspection.host.unseen.iter().filter(|one| one.decisive).collect();
+    show_unseen(&mut screen, &decisive, &[]);
     Some(length.cut_report(screen.into_text()))
 }
 
@@ -145,10 +148,8 @@ fn show_adapters(screen: &mut Screen, inspection: &Inspection, rows: &[row::Row]
     }
 }
 
-/// Writes what could not be read: why, and what would show it, of all if `explained`, else of what verdicts depend on.
-fn show_unseen<'i>(screen: &mut Screen, unseen: impl IntoIterator<Item = &'i Unseen>, explained: bool) {
-    let (in_full, named): (Vec<&Unseen>, Vec<&Unseen>) =
-        unseen.into_iter().partition(|one| explained || one.decisive);
+/// Writes what could not be read: of some why, and what would show it; of others the name alone.
+fn show_unseen(screen: &mut Screen, in_full: &[&Unseen], named: &[&Unseen]) {
     if in_full.is_empty() && named.is_empty() {
         return;
     }
