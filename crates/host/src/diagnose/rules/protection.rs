@@ -281,16 +281,17 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
         .filter(|adapter| group.members.contains(&adapter.function.address))
         .filter(|adapter| is_surely_adapter(host, adapter))
         .collect();
-    let others = members.iter().filter(|adapter| !adapter.is_virtual_function());
-    let cards: BTreeSet<(u32, u8, u8)> = others.map(|adapter| card(adapter)).collect();
+    let cards: BTreeSet<(u32, u8, u8)> = members.iter().filter_map(|adapter| card(adapter)).collect();
     let in_use =
         members.iter().filter(|adapter| adapter.function.driver.is_some() || !host.shows_drivers).count();
-    let virtual_functions = members.iter().filter(|adapter| adapter.is_virtual_function()).count();
-    let who = match (virtual_functions, cards.len()) {
+    let beside_card =
+        members.iter().filter(|adapter| members.iter().any(|other| is_of_card(adapter, other))).count();
+    let who = match beside_card {
         _ if cards.len() >= 2 && in_use >= 2 => {
             format!("{} that have nothing to do with each other", counted(members.len(), "adapter"))
         }
-        (1.., 1) => format!("{} and their card", counted(virtual_functions, "virtual function")),
+        1 => "1 virtual function and its card".to_owned(),
+        2.. => format!("{} and their card", counted(beside_card, "virtual function")),
         _ => return None,
     };
     let list: Vec<String> = members.iter().map(|adapter| adapter.function.address.to_string()).collect();
@@ -332,10 +333,19 @@ fn shared_group(host: &Host, group: &Group) -> Option<Finding> {
     })
 }
 
-/// The domain, bus and device number that all functions of a card share. For a virtual function they are its physical function's.
-fn card(adapter: &Adapter) -> (u32, u8, u8) {
-    let at = adapter.virtualisation.physical.unwrap_or(adapter.function.address);
-    (at.domain, at.bus, at.device)
+/// The domain, bus and device number that all functions of a card share. For a virtual function they are its physical function's;
+/// `None` if nothing read names that.
+fn card(adapter: &Adapter) -> Option<(u32, u8, u8)> {
+    let own = Some(adapter.function.address).filter(|_| !adapter.is_virtual_function());
+    adapter.virtualisation.physical.or(own).map(|at| (at.domain, at.bus, at.device))
+}
+
+/// Whether an adapter is a virtual function and the other a function of its card; where nothing read names its physical function, one on
+/// the same bus.
+fn is_of_card(adapter: &Adapter, other: &Adapter) -> bool {
+    let is_pair = adapter.is_virtual_function() && !other.is_virtual_function();
+    let bus = |adapter: &Adapter| (adapter.function.address.domain, adapter.function.address.bus);
+    is_pair && card(adapter).map_or_else(|| bus(adapter) == bus(other), |own| card(other) == Some(own))
 }
 
 /// An IOMMU that firmware shows, or that was asked for, and that does not work.
