@@ -112,7 +112,7 @@ impl AdapterTables {
             Some((path, String::from_utf8_lossy(&head).into_owned()))
         });
         let head = table.as_ref().map(|(_, head)| head.as_str());
-        let read_table = || table.as_ref().and_then(|(path, _)| Some(tree.text(path)?.body().to_owned()));
+        let read_table = || table.as_ref().and_then(|(path, _)| tree.bytes(path));
         Self {
             interfaces: interfaces(tree),
             vectors: interrupts::read(tree),

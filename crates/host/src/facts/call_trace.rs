@@ -1,6 +1,7 @@
 //! Functions of the kernel in call traces that show what the IOMMU does, and who wants memory for DMA.
 
 use super::iommu::Kind;
+use crate::kernel::message::scan;
 
 /// What a line of a call trace shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ const FUNCTIONS: [(&str, Shown); 20] = [
 
 /// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
 pub(super) fn read(message: &str) -> Option<Shown> {
-    let (before, _) = message.split_once("+0x")?;
+    let (before, _) = scan::split(message, "+0x")?;
     // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
     let start =
         before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').map_or(0, |end| end + 1);

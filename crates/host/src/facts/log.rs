@@ -935,7 +935,7 @@ impl DdwLog {
 fn traced_kernel(message: &str) -> Option<KernelVersion> {
     let is_head = message.starts_with("CPU: ") && message.contains(" Comm: ")
         || message.starts_with("Pid: ") && message.contains(", comm: ");
-    let before = message.split_once(" #").filter(|_| is_head)?.0;
+    let before = is_head.then(|| message.split_once(" #")).flatten()?.0;
     let release = before.rsplit(' ').next()?;
     release.starts_with(|c: char| c.is_ascii_digit()).then(|| KernelVersion::parse(release)).flatten()
 }

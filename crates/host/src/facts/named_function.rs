@@ -4,7 +4,7 @@
 //! `pci_setup_device`), its list of bridges, and any line that begins with a driver and an address (`dev_printk`).
 
 use crate::kernel::Log;
-use crate::kernel::message::{self, Device};
+use crate::kernel::message::{self, Device, scan};
 use crate::pci::{BridgeBuses, ClassCode};
 use crate::{Bdf, Citation, Cited};
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ fn parse_nvidia(message: &str) -> Option<Line> {
 
 /// `vfio-pci: probe of 0000:0b:00.0 failed with error -22`, up to 6.9.
 fn parse_probe_failure(message: &str) -> Option<Line> {
-    let (_, rest) = message.split_once(": probe of ")?;
+    let (_, rest) = scan::split(message, ": probe of ")?;
     let (address, _) = rest.split_once(" failed with error ")?;
     (address.matches(':').count() == 2).then_some(())?;
     Some(Line { address: address.parse().ok()?, says: Says::ProbeFailed })

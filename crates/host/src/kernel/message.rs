@@ -17,7 +17,7 @@ pub mod memory_type;
 pub mod pcie;
 mod problem;
 pub mod resource;
-mod scan;
+pub(crate) mod scan;
 pub mod smmu;
 pub mod swiotlb;
 pub mod vt_d;

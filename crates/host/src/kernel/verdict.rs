@@ -431,12 +431,24 @@ fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<
     if word.len() > NAME_BYTES_MAX {
         return None;
     }
+    let bytes_of_word = bytes_in(word);
+    // Each error changes at most two kinds of bytes: one that goes and one that comes.
+    let may_be_near = |candidate: &&str| {
+        let errors = errors_allowed(candidate);
+        candidate.len().abs_diff(word.len()) <= errors
+            && (bytes_of_word ^ bytes_in(candidate)).count_ones() as usize <= 2 * errors
+    };
     candidates
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= errors_allowed(candidate))
+        .filter(may_be_near)
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= errors_allowed(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// The kinds of bytes in a word, of which some share a bit.
+fn bytes_in(word: &str) -> u64 {
+    word.bytes().fold(0, |kinds, byte| kinds | 1 << (byte % 64))
 }
 
 /// Long names leave room for more errors (`iommu.passthru`); in short ones two make another name.
@@ -871,6 +883,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_nearest_name_is_that_of_the_least_distance(word in "[a-f_.]{0,9}", names in proptest::collection::vec("[a-f_.]{0,9}", 0..5)) {
+            let near = |name: &&String| distance(&word, name) <= errors_allowed(name);
+            let expect = names.iter().filter(near).min_by_key(|name| distance(&word, name));
+            prop_assert_eq!(nearest(&word, names.iter().map(String::as_str)), expect.map(String::as_str));
+        }
+
         #[test]
         fn no_command_line_panics(body in "(iommu|intel_iommu|swiotlb|mem|pci|memmap|[a-z.]{0,9})(=[a-z0-9,=x$@\u{e9}]{0,12})?( .{0,20})?") {
             for release in [DEBIAN, "2.6.32-642.el6.ppc64", "nonsense"] {

@@ -355,8 +355,9 @@ fn outside_registers(
 
 /// Finds the line `MTRR default type: uncachable` in a boot log (arch/x86/kernel/cpu/mtrr/generic.c).
 pub fn parse_default_type(dmesg: &Text) -> Option<Cited<MemoryType>> {
-    dmesg.lines().find_map(|(line, body)| {
-        let (_, word) = body.split_once("MTRR default type: ")?;
+    const MARK: &str = "MTRR default type: ";
+    dmesg.lines().filter(|(_, body)| body.contains(MARK)).find_map(|(line, body)| {
+        let (_, word) = body.split_once(MARK)?;
         Some(Cited::new(MemoryType::from_mtrr_keyword(word.trim())?, dmesg.cite(line, body)))
     })
 }

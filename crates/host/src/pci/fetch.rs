@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 /// Bytes that Linux shows without `CAP_SYS_ADMIN`.
 const HEADER_BYTES: usize = 64;
+/// The start of a header: IDs, Command, Status, class, and Header Type.
+const HEADER_START_BYTES: usize = 16;
 const CONVENTIONAL_BYTES: usize = 256;
 const EXTENDED_BYTES: usize = 4096;
 const DWORD: usize = 4;
@@ -21,7 +23,7 @@ const UNREAD: [u8; DWORD] = [1, 0, 0, 0];
 /// from. `read(offset, length)` returns the bytes, fewer at the end of the readable part, and `None` on an error.
 pub fn fetch(read: impl FnMut(usize, usize) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let mut image = Image { read, bytes: Vec::new(), loaded: BTreeSet::new() };
-    image.grow(HEADER_BYTES).then_some(())?;
+    (image.grow(HEADER_BYTES) && image.load_header()).then_some(())?;
     if image.grow(CONVENTIONAL_BYTES) {
         image.walk(|config| config.capabilities(), conventional_bytes);
         if ConfigSpace::new(&image.bytes).may_be_extended() && image.grow(EXTENDED_BYTES) {
@@ -61,17 +63,23 @@ struct Image<F> {
 }
 
 impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
-    /// Extends the image to `size` bytes if the added part is readable. The header is read whole; of other parts
-    /// only the first dword is read.
+    /// Extends the image to `size` bytes if the added part is readable. Only its start is read.
     fn grow(&mut self, size: usize) -> bool {
         let from = self.bytes.len();
-        let length = if from == 0 { size } else { DWORD };
+        let length = if from == 0 { HEADER_START_BYTES } else { DWORD };
         (from..size).step_by(DWORD).for_each(|_| self.bytes.extend(UNREAD));
         let grown = self.load(from, length);
         if !grown {
             self.bytes.truncate(from);
         }
         grown
+    }
+
+    /// Reads the rest of the header that is decoded: of a bridge its buses, and where the capabilities of a CardBus bridge begin; then
+    /// the subsystem, and where the capabilities of others begin.
+    fn load_header(&mut self) -> bool {
+        let is_bridge = self.bytes.get(0x0e).is_some_and(|header_type| header_type & 0x7f != 0);
+        (!is_bridge || self.load(0x14, 8)) && self.load(0x2c, 12)
     }
 
     /// Reads the dwords of a range that were not read yet; false if one can't be read.

@@ -1,22 +1,21 @@
 //! Names of vendors, devices, cards and classes.
 //!
 //! Two tables know them: the one built into this program (`data/pci/pci.ids`), and the `pci.ids` of the host, if somebody
-//! read it. The newer one is asked first, and the other only for what that does not know. The 40,000 lines of a table are
-//! passed over once, and only what was asked for is kept.
+//! read it. The newer one is asked first. Ours is then asked for what the host's does not know; an older one is not read.
 
 use super::class::ClassCode;
 use super::header::SubsystemId;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// The PCI ID Repository's table, as of the date in its head; `data/pci/refresh` fetches a newer one.
 const BUILT_IN: &str = include_str!("../../../../data/pci/pci.ids");
 
-/// The classes of the built-in table, which stand at its end.
-static CLASSES: LazyLock<&str> = LazyLock::new(|| {
-    let start = BUILT_IN.find("\nC 00  ").map_or(BUILT_IN.len(), |end_of_line| end_of_line + 1);
-    BUILT_IN.get(start..).unwrap_or_default()
-});
+/// The sections of the built-in table, sorted: the ID of a vendor, or the code of a class and 2^16; the section's first byte and the
+/// byte behind it. By `build.rs`.
+const SECTIONS: &[(u32, usize, usize)] = &include!(concat!(env!("OUT_DIR"), "/pci_ids_sections.rs"));
+
+/// The number of the first class among the sections, behind those of vendors.
+const FIRST_CLASS: u32 = 1 << 16;
 
 /// The date stands within so much of a table's start.
 pub(crate) const HEAD_BYTES: usize = 4096;
@@ -68,11 +67,6 @@ impl Key {
             Self::Interface(_, _, interface) => format!("\n\t\t{interface:02x}  "),
         }
     }
-
-    /// How the lines begin that belong to it.
-    fn indent(self) -> &'static str {
-        if self.parent().is_some() { "\t\t" } else { "\t" }
-    }
 }
 
 /// The names of the functions that were asked for.
@@ -83,25 +77,29 @@ pub struct Names {
 
 impl Names {
     /// Looks up everything that `wanted` shows, in our table and in the host's `pci.ids`. `host_head` is the start of that, with its
-    /// date; the whole is read only if it is newer, or if ours lacks a name.
+    /// date. The whole is read if it is newer, or if somebody wrote it by hand, without a date, and ours lacks a vendor or device.
     pub fn lookup(
         wanted: &[Ids],
         host_head: Option<&str>,
-        read_host_table: impl FnOnce() -> Option<String>,
+        read_host_table: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Self {
         let mut found: BTreeMap<Key, Option<String>> =
             wanted.iter().flat_map(keys).map(|key| (key, None)).collect();
-        let host_is_newer = host_head.and_then(date) > date(BUILT_IN);
-        let lacks_name = |found: &BTreeMap<Key, Option<String>>| found.values().any(Option::is_none);
+        let host_date = host_head.map(date);
+        let host_is_newer = host_date.as_ref().is_some_and(|host_date| *host_date > date(BUILT_IN));
+        let lacks_name = |found: &BTreeMap<Key, Option<String>>| {
+            let is_main = |key: &Key| matches!(key, Key::Vendor(_) | Key::Device(..));
+            found.iter().any(|(key, name)| name.is_none() && is_main(key))
+        };
         if !host_is_newer {
-            pick(BUILT_IN, &mut found);
+            pick(&mut found, built_in_section);
         }
-        let is_host_asked = host_head.is_some() && lacks_name(&found);
+        let is_host_asked = host_is_newer || (host_date == Some(None) && lacks_name(&found));
         if let Some(table) = is_host_asked.then(read_host_table).flatten() {
-            pick(&table, &mut found);
+            pick(&mut found, sections_in_order(&table));
         }
-        if host_is_newer && lacks_name(&found) {
-            pick(BUILT_IN, &mut found);
+        if host_is_newer {
+            pick(&mut found, built_in_section);
         }
         Self { found: found.into_iter().filter_map(|(key, name)| Some((key, name?))).collect() }
     }
@@ -153,7 +151,9 @@ fn keys(ids: &Ids) -> Vec<Key> {
 /// The class with this name, as lspci prints it without `-n`. The spelling of capitals changed over the years.
 pub fn class_named(name: &str) -> Option<ClassCode> {
     let mut base = None;
-    lines(&CLASSES).find_map(|line| {
+    let of_class = SECTIONS.iter().filter(|(code, ..)| *code >= FIRST_CLASS);
+    let sections = of_class.filter_map(|(_, start, end)| BUILT_IN.get(*start..*end));
+    sections.flat_map(str::lines).find_map(|line| {
         if let Some((code, _)) = line.strip_prefix("C ").and_then(|class| class.split_once("  ")) {
             base = hex8(code);
         }
@@ -174,62 +174,70 @@ fn date(table: &str) -> Option<String> {
     })
 }
 
-/// Fills in what a `pci.ids` knows of the keys that have no name yet.
-///
-/// A table has 40,000 lines, and a host shows some ten vendors and classes: their lines are searched for, and those of a device
-/// among its vendor's.
-fn pick(table: &str, found: &mut BTreeMap<Key, Option<String>>) {
-    // A table is sorted, and so are the keys: each search goes on where the one before ended, and parents come first.
-    let mut rest = table;
-    let mut sections: BTreeMap<Key, &str> = BTreeMap::new();
+/// Fills in what a `pci.ids` knows of the keys that have no name yet. `section_of` gives the rest of a vendor's or class's line, and the
+/// lines that belong to it.
+fn pick<'t>(found: &mut BTreeMap<Key, Option<String>>, mut section_of: impl FnMut(Key) -> Option<&'t [u8]>) {
+    // Parents come first.
+    let mut sections: BTreeMap<Key, &[u8]> = BTreeMap::new();
     for (key, name) in found {
-        let line_start = key.line_start();
         let entry = match key.parent() {
-            Some(parent) => sections.get(&parent).and_then(|section| after(section, &line_start)),
-            None => after(rest, &line_start).or_else(|| first_of(table, &line_start)),
+            Some(parent) => sections.get(&parent).and_then(|section| after(section, &key.line_start())),
+            None => section_of(*key),
         };
         let Some(entry) = entry else { continue };
-        if key.parent().is_none() {
-            rest = entry;
-        }
-        let own_line_end = memchr::memchr(b'\n', entry.as_bytes()).unwrap_or(entry.len());
+        let own_line_end = memchr::memchr(b'\n', entry).unwrap_or(entry.len());
         let (own_line, below) = entry.split_at(own_line_end);
-        if !matches!(key, Key::Subsystem(..) | Key::Interface(..)) {
-            sections.insert(*key, section(below, key.indent()));
+        match key {
+            Key::Vendor(_) | Key::Class(_) => _ = sections.insert(*key, below),
+            Key::Device(..) | Key::SubClass(..) => _ = sections.insert(*key, section(below, b"\t\t")),
+            Key::Subsystem(..) | Key::Interface(..) => {}
         }
-        name.get_or_insert_with(|| own_line.trim().to_owned());
+        name.get_or_insert_with(|| String::from_utf8_lossy(own_line).trim().to_owned());
     }
 }
 
-/// The text after the first place where a line begins so; `line_start` begins with the end of the line before.
-fn after<'t>(text: &'t str, line_start: &str) -> Option<&'t str> {
-    let at = memchr::memmem::find(text.as_bytes(), line_start.as_bytes())?;
+/// The section of the built-in table that begins with this key's line.
+fn built_in_section(key: Key) -> Option<&'static [u8]> {
+    let code = match key {
+        Key::Vendor(vendor) => u32::from(vendor),
+        Key::Class(base) => FIRST_CLASS | u32::from(base),
+        _ => return None,
+    };
+    let at = SECTIONS.binary_search_by_key(&code, |(code, ..)| *code).ok()?;
+    let (_, start, end) = SECTIONS.get(at)?;
+    BUILT_IN.as_bytes().get(start + key.line_start().len() - 1..*end)
+}
+
+/// Finds the sections of a table of 40,000 lines. A table is sorted, and so are the keys that are asked for: each search goes on where
+/// the one before ended.
+fn sections_in_order<'t>(table: &'t [u8]) -> impl FnMut(Key) -> Option<&'t [u8]> {
+    let mut rest = table;
+    move |key| {
+        let line_start = key.line_start();
+        rest = after(rest, &line_start).or_else(|| first_of(table, &line_start))?;
+        let own_line_end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let below = section(&rest[own_line_end..], b"\t");
+        rest.get(..own_line_end + below.len())
+    }
+}
+
+/// What follows the first place where a line begins so; `line_start` begins with the end of the line before.
+fn after<'t>(text: &'t [u8], line_start: &str) -> Option<&'t [u8]> {
+    let at = memchr::memmem::find(text, line_start.as_bytes())?;
     text.get(at + line_start.len()..)
 }
 
 /// The same from the start of a table, whose first line has no line before it.
-fn first_of<'t>(table: &'t str, line_start: &str) -> Option<&'t str> {
-    table.strip_prefix(line_start.trim_start_matches('\n')).or_else(|| after(table, line_start))
+fn first_of<'t>(table: &'t [u8], line_start: &str) -> Option<&'t [u8]> {
+    table.strip_prefix(line_start.trim_start_matches('\n').as_bytes()).or_else(|| after(table, line_start))
 }
 
 /// The lines with this indent that follow the end of a line, and comments and empty lines among them.
-fn section<'t>(text: &'t str, indent: &str) -> &'t str {
-    let belongs =
-        |rest: &str| rest.is_empty() || rest.starts_with(['\n', '\r', '#']) || rest.starts_with(indent);
-    let mut ends = memchr::memchr_iter(b'\n', text.as_bytes());
+fn section<'t>(text: &'t [u8], indent: &[u8]) -> &'t [u8] {
+    let belongs = |rest: &[u8]| matches!(rest, [] | [b'\n' | b'\r' | b'#', ..]) || rest.starts_with(indent);
+    let mut ends = memchr::memchr_iter(b'\n', text);
     let end = ends.find(|end| !belongs(&text[end + 1..]));
     &text[..end.unwrap_or(text.len())]
-}
-
-/// Lines, found faster than `str::lines` does.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let end = memchr::memchr(b'\n', text.as_bytes());
-        rest = end.and_then(|end| text.get(end + 1..));
-        Some(text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end_matches('\r'))
-    })
 }
 
 /// Parses two hexadecimal digits.
@@ -262,7 +270,8 @@ mod tests {
     }
 
     fn check(table: Option<&str>, device: &str, nobody: Option<&str>) {
-        let names = Names::lookup(&[CONNECTX, NOBODY], table, || table.map(str::to_owned));
+        let names =
+            Names::lookup(&[CONNECTX, NOBODY], table, || table.map(|table| table.as_bytes().to_vec()));
         assert_eq!(names.device(0x15b3, 0x1017), Some(device));
         assert_eq!(names.device(0x0bad, 0xcafe), nobody);
     }
@@ -271,7 +280,7 @@ mod tests {
     fn the_newer_name_table_is_queried() {
         let ours = "MT27800 Family [ConnectX-5]";
         check(None, ours, None);
-        check(Some(&table("2017.03.05")), ours, Some("Invented adapter"));
+        check(Some(&table("2017.03.05")), ours, None);
         check(Some(&table("2031.01.02")), "Newer adapter", Some("Invented adapter"));
         check(Some(&table("of no date")), ours, Some("Invented adapter"));
         check(Some(""), ours, None);
@@ -280,7 +289,7 @@ mod tests {
     #[test]
     fn all_levels() {
         let newer = table("2031.01.02");
-        let names = Names::lookup(&[CONNECTX, NOBODY], Some(&newer), || Some(newer.clone()));
+        let names = Names::lookup(&[CONNECTX, NOBODY], Some(&newer), || Some(newer.clone().into_bytes()));
         let card = SubsystemId { vendor: 0x15b3, device: 0x0007 };
         let class = ClassCode { base: 2, sub: 0, interface: Some(0) };
         assert_eq!(names.vendor(0x15b3), Some("New name"));
@@ -308,6 +317,19 @@ mod tests {
             h100.contains("H100") && b200.contains("B200") && mi300x.contains("MI300X"),
             "{h100} {b200} {mi300x}"
         );
+    }
+
+    #[test]
+    fn sections_are_found_by_their_index_as_by_searching() {
+        let starts_section = |line: &&str| line.contains("  ") && !line.starts_with(['\t', '#']);
+        assert_eq!(SECTIONS.len(), BUILT_IN.lines().filter(starts_section).count());
+        let mut search = sections_in_order(BUILT_IN.as_bytes());
+        for (code, ..) in SECTIONS {
+            let key = u16::try_from(*code).map_or_else(|_| Key::Class(*code as u8), Key::Vendor);
+            let [by_index, by_search] =
+                [built_in_section(key), search(key)].map(|section| section.unwrap().trim_ascii_end());
+            assert_eq!(by_index, by_search, "{key:?}");
+        }
     }
 
     #[test]
@@ -365,7 +387,7 @@ mod tests {
             let lines: Vec<&str> = lines.iter().filter(is_first).map(String::as_str).collect();
             let table = lines.join("\n");
             let mut found: BTreeMap<Key, Option<String>> = [CONNECTX, NOBODY].iter().flat_map(keys).map(|key| (key, None)).collect();
-            pick(&table, &mut found);
+            pick(&mut found, sections_in_order(table.as_bytes()));
             for (key, name) in found {
                 prop_assert_eq!(name, by_all_lines(&table, key), "{:?} in {:?}", key, table);
             }
@@ -373,7 +395,7 @@ mod tests {
 
         #[test]
         fn any_table(table in "(\t{0,2}[0-9a-fC é]{0,6} {1,2}[a-z ]{0,8}\n){0,30}") {
-            let _ = Names::lookup(&[CONNECTX, NOBODY], Some(&table), || Some(table.clone()));
+            let _ = Names::lookup(&[CONNECTX, NOBODY], Some(&table), || Some(table.clone().into_bytes()));
         }
     }
 }

@@ -78,6 +78,8 @@ pub struct Redactor {
     secrets: Found,
     hosts: BTreeSet<String>,
     counts: Counts,
+    /// Whether the last round is known to have been enough.
+    is_settled: bool,
 }
 
 impl Redactor {
@@ -88,7 +90,13 @@ impl Redactor {
 
     /// Redacts secrets alone.
     pub fn of_secrets() -> Self {
-        Self { key: None, secrets: Found::default(), hosts: BTreeSet::new(), counts: Counts::default() }
+        Self {
+            key: None,
+            secrets: Found::default(),
+            hosts: BTreeSet::new(),
+            counts: Counts::default(),
+            is_settled: false,
+        }
     }
 
     /// How many places were redacted so far.
@@ -154,9 +162,10 @@ impl Redactor {
     /// of a capture must be the same.
     fn until_nothing_changes(&mut self, mut text: String, redact: fn(&mut Self, &str) -> String) -> String {
         for _ in 0..ROUNDS_MAX {
+            self.is_settled = false;
             let redacted = redact(self, &text);
-            if redacted == text {
-                break;
+            if self.is_settled || redacted == text {
+                return redacted;
             }
             text = redacted;
         }

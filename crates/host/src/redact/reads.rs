@@ -135,6 +135,11 @@ pub fn content_of(path: &str) -> Content {
 
 /// Whether a path fits a pattern, in which `*` stands for one name and `**` for all that follow.
 fn fits(pattern: &str, path: &str) -> bool {
+    // Most patterns differ before their first `*`.
+    let is_literal = |(byte, _): &(u8, u8)| *byte != b'*';
+    if pattern.bytes().zip(path.bytes()).take_while(is_literal).any(|(pattern, path)| pattern != path) {
+        return false;
+    }
     let (mut names, mut rest) = (pattern.split('/'), path.split('/'));
     loop {
         match (names.next(), rest.next()) {

@@ -7,7 +7,7 @@
 
 use super::diagnosed_option::is_diagnosed;
 use super::pseudonym::REDACTED;
-use super::public;
+use super::{public, sign};
 use crate::kernel::options;
 use memchr::memmem::Finder;
 
@@ -114,6 +114,11 @@ impl Found {
         }
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Those that a text contains, longest first.
     pub(super) fn within(&self, text: &str) -> Vec<String> {
         self.known_within(text).map(|known| known.value.clone()).collect()
@@ -144,15 +149,20 @@ pub(super) fn starts_with_hex(text: &str) -> bool {
 
 /// Whether a value may contain a token: a quick look that passes over most.
 fn may_have_token(value: &str) -> bool {
-    has_long_word(value) || SERVICE_PREFIXES.iter().chain(&HASH_MARKS).any(|mark| value.contains(mark))
+    has_long_word(value)
+        || sign::has_piece(value)
+            && SERVICE_PREFIXES.iter().chain(&HASH_MARKS).any(|mark| value.contains(mark))
 }
 
 /// Whether one word is as long as a token.
 pub(super) fn has_long_word(text: &str) -> bool {
-    let mut run = 0;
-    text.bytes().any(|byte| {
-        run = if is_word_char(char::from(byte)) { run + 1 } else { 0 };
-        run >= TOKEN_CHARS_MIN
+    let bytes = text.as_bytes();
+    let is_of_word = |byte: &&u8| is_word_char(char::from(**byte));
+    // Such a word covers one of these places.
+    (TOKEN_CHARS_MIN - 1..bytes.len()).step_by(TOKEN_CHARS_MIN).any(|at| {
+        let before = bytes[..at].iter().rev().take(TOKEN_CHARS_MIN).take_while(is_of_word).count();
+        let from_here = bytes[at..].iter().take(TOKEN_CHARS_MIN).take_while(is_of_word).count();
+        from_here > 0 && before + from_here >= TOKEN_CHARS_MIN
     })
 }
 
@@ -169,6 +179,9 @@ pub(super) fn is_secret(name: &str) -> bool {
 
 /// Whether a name means a secret wherever it stands, not only as the name of an option.
 pub(super) fn is_secret_anywhere(name: &str) -> bool {
+    if !sign::has_piece(name) {
+        return false;
+    }
     let name = name.to_ascii_lowercase().replace('-', "_");
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     !is_harmless(&name)

@@ -241,7 +241,7 @@ impl Tree {
     /// are not UTF-8 are replaced, and secrets on command lines and in logs become the word `redacted`.
     pub fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
-        if memchr::memchr_iter(b'\n', &bytes).take(LINES_MAX + 1).count() > LINES_MAX {
+        if memchr::memchr_iter(b'\n', &bytes).count() > LINES_MAX {
             return self.record_miss(path, Refusal::TooMany { what: "lines of one file", max: LINES_MAX });
         }
         let body = String::from_utf8(bytes)

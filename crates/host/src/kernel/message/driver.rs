@@ -112,7 +112,7 @@ fn is_command_timeout(body: &str) -> bool {
 
 /// `igb: probe of 0000:03:00.0 failed with error -5`, of PCI functions.
 fn parse_old_probe(body: &str) -> Option<DriverMessage> {
-    let (driver, rest) = body.split_once(": probe of ")?;
+    let (driver, rest) = scan::split(body, ": probe of ")?;
     let (name, error) = rest.split_once(" failed with error ")?;
     (name.matches(':').count() == 2).then_some(())?;
     Some(DriverMessage::ProbeFailed { driver: driver.to_owned(), error: scan::signed(error)? })
