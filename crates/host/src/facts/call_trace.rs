@@ -44,10 +44,9 @@ const FUNCTIONS: [(&str, Shown); 20] = [
 pub(super) fn read(message: &str) -> Option<Shown> {
     let (before, _) = scan::split(message, "+0x")?;
     // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
-    let start =
-        before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').map_or(0, |end| end + 1);
+    let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').next()?;
     // On POWER before little endian the code's own name has a dot before it.
-    let function = before.get(start..)?.trim_start_matches('.');
+    let function = name.trim_start_matches('.');
     FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
 }
 

@@ -4,7 +4,7 @@
 use crate::kernel::command_line::CommandLine;
 use crate::kernel::grub;
 use crate::kernel::verdict::{BootedKernel, TokenVerdict, check_command_line};
-use crate::tree::NAMED_OPTIONS;
+use crate::tree::{NAMED_OPTIONS, Reach};
 use crate::{Text, Tree};
 
 /// The line for new boot entries of systemd-boot, of Proxmox and of newer systems of Red Hat.
@@ -49,5 +49,9 @@ pub(super) fn read(tree: &Tree, machine: &BootedKernel<'_>) -> ConfiguredOptions
     };
     let mut for_next_boot = verdicts(grub::FILE, grub::lines);
     for_next_boot.extend(verdicts(KERNEL_INSTALL, |text| text.lines().take(1).collect()));
-    ConfiguredOptions { for_next_boot, named: verdicts(NAMED_OPTIONS, |text| text.lines().collect()) }
+    let named = match tree.reach() {
+        Reach::Live => Vec::new(),
+        Reach::Capture => verdicts(NAMED_OPTIONS, |text| text.lines().collect()),
+    };
+    ConfiguredOptions { for_next_boot, named }
 }

@@ -312,8 +312,11 @@ fn lspci_texts(tree: &Tree) -> Vec<crate::Text> {
     texts.filter(is_read).collect()
 }
 
-/// Files with lspci's output. sosreports name them after the command with its options.
+/// Files with lspci's output in a capture. sosreports name them after the command with its options.
 fn lspci_paths(tree: &Tree) -> Vec<String> {
+    if tree.reach() == Reach::Live {
+        return Vec::new();
+    }
     let mut paths = Vec::new();
     for folder in ["sos_commands/pci", "sos_commands/hardware"] {
         let names = tree.names(folder).into_iter().filter(|name| name.starts_with("lspci"));

@@ -79,7 +79,7 @@ impl<F: FnMut(usize, usize) -> Option<Vec<u8>>> Image<F> {
     /// the subsystem, and where the capabilities of others begin.
     fn load_header(&mut self) -> bool {
         let is_bridge = self.bytes.get(0x0e).is_some_and(|header_type| header_type & 0x7f != 0);
-        (!is_bridge || self.load(0x14, 8)) && self.load(0x2c, 12)
+        (!is_bridge || self.load(0x14, 8)) && self.load(0x2c, DWORD) && self.load(0x34, DWORD)
     }
 
     /// Reads the dwords of a range that were not read yet; false if one can't be read.

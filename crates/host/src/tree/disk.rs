@@ -3,6 +3,7 @@
 use super::source::{NAMES_MAX, Node, Refusal, Source};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::{
+    cell::RefCell,
     fs::File,
     io::{self, Read},
     os::unix::fs::FileExt,
@@ -14,11 +15,13 @@ pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
 
 pub(super) struct Disk {
     root: PathBuf,
+    /// The file of which a part was read last: of configuration space many are.
+    last_opened: RefCell<Option<(String, File)>>,
 }
 
 impl Disk {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), last_opened: RefCell::default() }
     }
 
     /// The path on the disk.
@@ -62,9 +65,12 @@ impl Source for Disk {
     }
 
     fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, Refusal> {
+        let last = self.last_opened.take().filter(|(opened, _)| opened == path);
+        let file = last.map_or_else(|| self.open(path), |(_, file)| Ok(file))?;
         let mut bytes = vec![0; length];
-        let read = self.open(path)?.read_at(&mut bytes, offset)?;
+        let read = file.read_at(&mut bytes, offset)?;
         bytes.truncate(read);
+        self.last_opened.replace(Some((path.to_owned(), file)));
         Ok(bytes)
     }
 
