@@ -262,6 +262,8 @@ pub struct LogFacts {
     pub inaccessible: BTreeMap<Bdf, Cited<bool>>,
     /// Functions that were not back a second or longer after a reset, as far as the log goes.
     pub slow_resets: BTreeMap<Bdf, Citation>,
+    /// Hot-plug ports whose slot became empty or was switched off, as far as the log goes.
+    pub emptied_slots: BTreeMap<Bdf, Citation>,
     /// A call trace that stands in an invalidation of a device's own translations.
     pub device_invalidation: Option<Citation>,
     /// Memory for DMA that drivers did not get.
@@ -802,6 +804,15 @@ impl LogFacts {
             PcieMessage::SlowReset { is_back: true } => {
                 self.slow_resets.remove(&bdf);
                 self.inaccessible.remove(&bdf);
+            }
+            PcieMessage::Answers => {
+                self.inaccessible.remove(&bdf);
+            }
+            PcieMessage::Slot { is_occupied: true } => {
+                self.emptied_slots.remove(&bdf);
+            }
+            PcieMessage::Slot { is_occupied: false } => {
+                self.emptied_slots.entry(bdf).or_insert(at);
             }
             PcieMessage::Contained => self.pcie_errors.entry(bdf).or_default().contained = Some(at),
             _ => {}

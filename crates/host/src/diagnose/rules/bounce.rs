@@ -10,11 +10,12 @@ use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity,
 use crate::facts::bounce::SLOT_BYTES;
 use crate::facts::iommu::DomainType;
 use crate::facts::log::{InboundRange, MaskOverflow, PoolFull};
+use crate::facts::refused_allocation::{RefusedAllocation, Wanted};
 use crate::facts::{Adapter, Host};
 use crate::kernel::{Effect, TokenVerdict};
 use crate::memory::range::describe_bytes;
 use crate::pci::Kind;
-use crate::{Bdf, Citation};
+use crate::{Bdf, Citation, Cited};
 use escape::shell::Command;
 use std::collections::BTreeMap;
 use toll::grouped;
@@ -328,8 +329,16 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
             grouped(MAPPING_BYTES_MAX)
         ));
     }
-    let evidence = lines.first().map(|full| full.at.clone()).into_iter().chain(pool_citation(host));
+    // The kernel tells of one request for memory in up to two lines.
+    let is_same =
+        |refused: &&RefusedAllocation| bytes_max.is_some_and(|bytes| refused.wanted == Wanted::Bytes(bytes));
+    let refused = host.log.refused_allocations.iter().find(is_same).and_then(|refused| refused.at.first());
+    let first = lines.first().map(|full| &full.at);
+    let evidence = first.into_iter().chain(refused).cloned().chain(pool_citation(host));
     let adapter = address.and_then(|address| host.adapter(address));
+    if adapter.is_some_and(|adapter| is_tried_with_less(host, adapter, lines)) {
+        return tried_with_less(address, lines.len(), evidence.collect());
+    }
     let split = if too_large { smaller_requests(adapter) } else { Advice::default() };
     let slots = used.map_or_else(|| pool_slots(host), |(_, slots)| slots.max(pool_slots(host)));
     let finding = Finding {
@@ -357,6 +366,34 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         false => bounce_less(host, adapter, slots),
     };
     Finding { fix, ..finding }
+}
+
+/// Whether these are the requests of graphics drivers (TTM) for 2 MiB in one piece, which Linux 4.15 warned of although the drivers do with
+/// single pages when they fail (Christian König, "swiotlb: suppress warning when __GFP_NOWARN is set", 2018).
+fn is_tried_with_less(host: &Host, adapter: &Adapter, lines: &[&PoolFull]) -> bool {
+    const HUGE_PAGE_BYTES: u64 = 2 << 20;
+    let uses_ttm = |driver: &Cited<String>| matches!(driver.value.as_str(), "amdgpu" | "nouveau" | "radeon");
+    let release = host.platform.kernel.as_ref().map(|kernel| &kernel.value);
+    release.is_some_and(|release| release.at_least(4, 15) && !release.at_least(4, 17))
+        && adapter.function.driver.as_ref().is_some_and(uses_ttm)
+        && lines.iter().all(|full| full.bytes == Some(HUGE_PAGE_BYTES))
+}
+
+/// A finding on requests that a driver makes again in smaller pieces.
+fn tried_with_less(address: Option<Bdf>, count: usize, evidence: Vec<Citation>) -> Finding {
+    Finding {
+        severity: Severity::Note,
+        address,
+        what: format!(
+            "no bounce buffer for requests of 2 MiB ({}): no mapping is as large, and the driver does with single pages then",
+            counted(count, "time")
+        ),
+        evidence,
+        fix: "nothing: no request is lost. Linux 4.17 and later don't print such lines".into(),
+        risk: "none".to_owned(),
+        verify: "no such line in `dmesg` names another size".into(),
+        ..pool_finding()
+    }
 }
 
 /// How a driver asks for less than a mapping can have.

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
         id: Id::DeviceGone,
         meaning: "A device did not answer: its driver, a reset or a change of its power state read all ones. Its link is down, it \
                   has no power, it sleeps where nothing wakes it, or its firmware hangs. What its driver says afterwards follows from that.",
-        severity: "critical; warning where the log ends while the kernel still waits for it after a reset",
+        severity: "critical; warning where the log ends while the kernel still waits for it after a reset; note where its slot became empty",
         evidence: "the first such line of the PCI core or of its driver",
         fix: "look at what the log says just before, of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
               bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm.policy=performance`, \
@@ -73,8 +73,39 @@ fn not_awake(address: Bdf, at: &Citation) -> Finding {
     }
 }
 
+/// The line by which a slot above a function became empty. Where the log does not tell what is below which port, the only slot that did.
+fn emptied_slot(host: &Host, address: Bdf) -> Option<&Citation> {
+    let emptied = &host.log.emptied_slots;
+    match host.adapter(address).map_or(&[][..], |adapter| &adapter.function.upstream) {
+        [] if emptied.len() == 1 => emptied.values().next(),
+        ports => ports.iter().find_map(|port| emptied.get(port)),
+    }
+}
+
+/// A finding on a device whose slot became empty.
+fn unplugged(address: Bdf, silent: &Citation, slot: &Citation) -> Finding {
+    Finding {
+        id: Id::DeviceGone,
+        severity: Severity::Note,
+        address: Some(address),
+        what: "its slot became empty, or was switched off by its button: what its driver says of it follows from that"
+            .to_owned(),
+        evidence: vec![slot.clone(), silent.clone()],
+        fix: "nothing, if somebody pulled it out or pressed the button. If nobody did, the card, its cable or its power lost contact: seat them anew"
+            .into(),
+        risk: "what uses the device ended with it".to_owned(),
+        verify: "`Card present` and `Link Up` of that slot in `dmesg`".into(),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    }
+}
+
 /// A finding on a device that did not answer.
 fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
+    if let Some(slot) = emptied_slot(host, address) {
+        return unplugged(address, &silent.at, slot);
+    }
     let is_for_guest = host.adapter(address).is_some_and(|adapter| adapter.function.vfio_driver().is_some());
     if silent.value && !is_for_guest {
         return not_awake(address, &silent.at);

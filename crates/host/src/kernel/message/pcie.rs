@@ -73,6 +73,13 @@ pub enum PcieMessage {
         /// Whether it is back.
         is_back: bool,
     },
+    /// A function answers: it was found on the bus, or a driver enabled it.
+    Answers,
+    /// What a hot-plug port says of its slot.
+    Slot {
+        /// Whether a card is in it and on.
+        is_occupied: bool,
+    },
     /// A port cut the link below it off because of an error (Downstream Port Containment).
     Contained,
     /// Whether the driver came back after an error.
@@ -101,14 +108,15 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
             let rest = body.strip_prefix("AER: ")?;
             parse_bus_error(rest).or_else(|| parse_recovery(rest)).or_else(|| parse_error_bit(rest))
         }
-        b' ' | b'[' => parse_error_bit(body),
+        b' ' | b'[' => parse_error_bit(body).or_else(|| parse_answer(body)),
+        b'e' => parse_answer(body),
         b'D' => body.starts_with("DPC: containment event").then_some(PcieMessage::Contained),
         b'T' => body
             .starts_with("This is not sufficient for optimal performance of this card")
             .then_some(PcieMessage::TooSlow),
         b'W' | b'S' => parse_acs(body),
         b'U' | b'N' => parse_inaccessible(body),
-        b'p' => parse_aspm(body).or_else(|| payload(body)),
+        b'p' => parse_aspm(body).or_else(|| payload(body)).or_else(|| parse_slot(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)).or_else(|| parse_inaccessible(body)),
         b'n' | b'r' => parse_inaccessible(body).or_else(|| parse_slow_reset(body)),
         b'd' => parse_aspm(body),
@@ -254,6 +262,23 @@ fn parse_slow_reset(body: &str) -> Option<PcieMessage> {
     scan::decimal(milliseconds).filter(|_| is_reset).map(|_| PcieMessage::SlowReset { is_back })
 }
 
+/// `[8086:1521] type 00 class 0x020000` (drivers/pci/probe.c) and `enabling device (0000 -> 0002)` (drivers/pci/setup-res.c).
+fn parse_answer(body: &str) -> Option<PcieMessage> {
+    let is_found = body.starts_with('[') && body.get(10..).is_some_and(|rest| rest.starts_with("] type "));
+    (is_found || body.starts_with("enabling device (")).then_some(PcieMessage::Answers)
+}
+
+/// `pciehp: Slot(4): Card not present` (drivers/pci/hotplug/pciehp_ctrl.c).
+fn parse_slot(body: &str) -> Option<PcieMessage> {
+    let (_, event) = body.strip_prefix("pciehp: Slot(")?.split_once("): ")?;
+    let is_occupied = match event.trim_end() {
+        "Card not present" | "Powering off due to button press" => false,
+        "Card present" | "Link Up" => true,
+        _ => return None,
+    };
+    Some(PcieMessage::Slot { is_occupied })
+}
+
 #[cfg(test)]
 mod tests {
     fn check(log: &str, expect: &str) {
@@ -280,6 +305,10 @@ mod tests {
         );
         check("vfio-pci 0000:01:00.0: not ready 1023ms after FLR; waiting", "SlowReset { is_back: false }");
         check("vfio-pci 0000:01:00.0: ready 2047ms after bus reset", "SlowReset { is_back: true }");
+        check("pci 0000:05:00.0: [144d:a808] type 00 class 0x010802", "Answers");
+        check("nvme 0000:05:00.0: enabling device (0000 -> 0002)", "Answers");
+        check("pcieport 0000:00:1c.0: pciehp: Slot(4): Card not present", "Slot { is_occupied: false }");
+        check("pcieport 0000:00:1c.0: pciehp: Slot(4): Link Up", "Slot { is_occupied: true }");
         check(
             "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
             "Inaccessible { from_d3cold: false }",
