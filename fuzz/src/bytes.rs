@@ -63,7 +63,7 @@ pub fn proc_bus_pci_and_names(data: &[u8]) {
         assert!(bridges.bridges_above(address(line)).len() <= 256, "each is on a lower bus");
     }
     let table = String::from_utf8_lossy(table);
-    let names = Names::lookup(&wanted, Some(&table), || Some(table.clone().into_owned()));
+    let names = Names::lookup(&wanted, Some(&table), || Some(table.clone().into_owned().into_bytes()));
     for ids in &wanted {
         let _ = (names.vendor(ids.vendor), names.device(ids.vendor, ids.device));
         let _ = ids.subsystem.and_then(|card| names.subsystem(ids.vendor, ids.device, card));
