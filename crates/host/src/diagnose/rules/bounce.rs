@@ -70,7 +70,7 @@ pub(super) const RULE: Rule = Rule {
         Explanation {
             id: Id::SwiotlbFull,
             meaning: "Bounce buffers ran out, and those transfers failed; or 80 % of them are in use.",
-            severity: "critical where transfers failed; warning where the pool is nearly full",
+            severity: "critical where transfers failed; warning where the pool is nearly full; note where a driver asks again with less",
             evidence: "the kernel's lines `swiotlb buffer is full`, or `io_tlb_used` against `io_tlb_nslabs` \
                        in debugfs",
             fix: "first stop the need for bounce buffers (a 64-bit mask, or translation); else give the pool \
