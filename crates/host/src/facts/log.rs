@@ -17,6 +17,7 @@ use crate::kernel::message::{
     resource,
 };
 use crate::kernel::{Architecture, KernelVersion, Log};
+use crate::pci::PacketHeader;
 use crate::{Bdf, Citation, Cited, Text};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -166,6 +167,8 @@ pub struct PcieErrors {
     pub fatal: Occurrences,
     /// The kernel's short names of the errors.
     pub names: BTreeSet<String>,
+    /// The header of the first packet with an error.
+    pub packet: Option<Cited<PacketHeader>>,
     /// The port cut the link below it off.
     pub contained: Option<Citation>,
 }
@@ -793,6 +796,9 @@ impl LogFacts {
             }
             PcieMessage::ErrorBit(name) => {
                 self.pcie_errors.entry(bdf).or_default().names.insert(name.clone());
+            }
+            PcieMessage::Packet(header) => {
+                self.pcie_errors.entry(bdf).or_default().packet.get_or_insert(Cited::new(*header, at));
             }
             PcieMessage::Inaccessible { from_d3cold } => {
                 self.slow_resets.remove(&bdf);

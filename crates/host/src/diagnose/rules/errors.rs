@@ -54,12 +54,18 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
     let first = [&errors.fatal, &errors.uncorrected, &errors.corrected]
         .into_iter()
         .filter_map(|lines| lines.first.clone());
-    let evidence: Vec<_> = first.chain(errors.contained.clone()).collect();
+    let packet = errors.packet.as_ref();
+    let of_packet = packet
+        .map_or_else(String::new, |packet| format!("; the first packet with an error: {}", packet.value));
+    let mut evidence: Vec<_> = first.chain(errors.contained.clone()).collect();
+    if !evidence.is_empty() {
+        evidence.extend(packet.map(|packet| packet.at.clone()));
+    }
     (!evidence.is_empty()).then(|| Finding {
         id: Id::PcieErrors,
         severity,
         address: Some(address),
-        what: format!("PCI Express errors were logged at {address}{below}: {counts}{names}{cut}"),
+        what: format!("PCI Express errors were logged at {address}{below}: {counts}{names}{of_packet}{cut}"),
         evidence,
         fix: fix(address, errors),
         risk: "reseating takes the machine down; pci=noaer only hides the errors".to_owned(),

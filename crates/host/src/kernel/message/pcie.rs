@@ -2,6 +2,7 @@
 
 use super::scan;
 use crate::Bdf;
+use crate::pci::PacketHeader;
 
 /// A link: the speed of a lane as the kernel writes it and the number of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub enum PcieMessage {
     },
     /// One of the errors that a bus error was reported for, by the kernel's short name of its bit.
     ErrorBit(String),
+    /// The header of the first packet with an error.
+    Packet(PacketHeader),
     /// A device does not answer, to its driver, at a reset, or when its power state was to be changed: it is gone or asleep.
     Inaccessible {
         /// It was to wake up from D3cold, without power until then.
@@ -106,14 +109,18 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
         b'(' => parse_ixgbe(body),
         b'A' => {
             let rest = body.strip_prefix("AER: ")?;
-            parse_bus_error(rest).or_else(|| parse_recovery(rest)).or_else(|| parse_error_bit(rest))
+            parse_bus_error(rest)
+                .or_else(|| parse_recovery(rest))
+                .or_else(|| parse_error_bit(rest))
+                .or_else(|| parse_packet(rest))
         }
-        b' ' | b'[' => parse_error_bit(body).or_else(|| parse_answer(body)),
+        b' ' | b'[' => parse_error_bit(body).or_else(|| parse_answer(body)).or_else(|| parse_packet(body)),
         b'e' => parse_answer(body),
         b'D' => body.starts_with("DPC: containment event").then_some(PcieMessage::Contained),
         b'T' => body
             .starts_with("This is not sufficient for optimal performance of this card")
-            .then_some(PcieMessage::TooSlow),
+            .then_some(PcieMessage::TooSlow)
+            .or_else(|| parse_packet(body)),
         b'W' | b'S' => parse_acs(body),
         b'U' | b'N' => parse_inaccessible(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)).or_else(|| parse_slot(body)),
@@ -207,6 +214,17 @@ fn parse_error_bit(body: &str) -> Option<PcieMessage> {
     let is_name = (1..=32).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_');
     (is_bit && is_name).then(|| PcieMessage::ErrorBit(name.to_owned()))
+}
+
+/// `  TLP Header: 04000001 00200a03 05010000 00050100`.
+fn parse_packet(body: &str) -> Option<PcieMessage> {
+    let mut words = body.trim_start().strip_prefix("TLP Header: ")?.split_whitespace();
+    let mut dword = || {
+        let digits = words.next()?;
+        let digits = digits.strip_prefix("0x").unwrap_or(digits);
+        (digits.len() == 8).then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    };
+    Some(PcieMessage::Packet(PacketHeader([dword()?, dword()?, dword()?, dword()?])))
 }
 
 /// `device recovery successful`, `device recovery failed`.
@@ -345,6 +363,10 @@ mod tests {
         check("PCIe ASPM is disabled", r#"Aspm("PCIe ASPM is disabled")"#);
         check("PCI: Unknown option `pcie_bus_pref'", r#"UnknownOption("pcie_bus_pref")"#);
         check("pcieport 0000:00:1d.0:    [21] ACSViol                (First)", r#"ErrorBit("ACSViol")"#);
+        check(
+            "pcieport 0000:00:03.0:   TLP Header: 04000001 00200a03 05010000 00050100",
+            "Packet(PacketHeader([67108865, 2099715, 83951616, 327936]))",
+        );
         check("pcieport 0000:00:1d.0: DPC: containment event, status:0x1f11 source:0x0000", "Contained");
         check("pcieport 0000:00:1d.0: AER: device recovery failed", "Recovered(false)");
         check("pcieport 0000:00:02.0:    [12] Replay Timer Timeout  ", r#"ErrorBit("Replay Timer Timeout")"#);
