@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
                    note for corrected ones",
         evidence: "the kernel's lines on AER and on containment by ports",
         fix: "of packets that were sent again, whether the errors end without ASPM tells first; of a device that did not answer in time \
-              (CmpltTO), what the log says of it before. Then look at the error registers of both ends of the link; reseat the card \
+              (CmpltTO), what the log says of it before; of a packet that was refused (MalfTLP, UnsupReq), who sent it. Then look at the error registers of both ends of the link; reseat the card \
               or its cable, and update its firmware. `ACSViol` means that a device sent what its port forbids",
         risk: "reseating takes the machine down; `pci=noaer` only hides the errors",
         verify: "no new such line in `dmesg` under load",
@@ -87,17 +87,24 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
     const MALFORMED: &str = "find who sent the packet that breaks the rules (its header is in the lines after the error, with the requester's ID): the logic \
                              or firmware of that device builds it wrong, or it is set to larger payloads than the port; no seat or cable does that. Then look at the \
                              error registers (";
+    const UNSUPPORTED: &str = "find who sent the packet (its header is in the lines after the error, with the requester's ID): it asked for what is not there, \
+                               such as an address outside of the function's BARs, or registers of one that sleeps or is being reset; no seat or cable does that. \
+                               Then look at the error registers (";
+    let has = |short: &str, long: &str| errors.names.iter().any(|name| name == short || name == long);
     let is_repaired = errors.fatal.count == 0
         && errors.uncorrected.count == 0
         && !errors.names.is_empty()
         && errors.names.iter().all(|name| REPEATED.iter().any(|repeated| name.contains(repeated)));
     let (first, last) = match is_repaired {
         true => (REPAIRED, "; reseat the card or its cable, and update its firmware"),
-        false if errors.names.iter().any(|name| name == "MalfTLP" || name == "Malformed TLP") => {
+        false if has("MalfTLP", "Malformed TLP") => {
             (MALFORMED, "; update its firmware or logic and its driver")
         }
         false if errors.names.iter().any(|name| name.contains("CmpltTO")) => {
             (SILENT, "; update its firmware")
+        }
+        false if has("UnsupReq", "Unsupported Request") => {
+            (UNSUPPORTED, "; update its firmware and its driver")
         }
         false => ("look at the error registers (", "; reseat the card or its cable, and update its firmware"),
     };
