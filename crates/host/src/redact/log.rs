@@ -318,13 +318,17 @@ impl Redactor {
 
     /// Redacts user names, passwords and queries in URLs.
     fn redact_urls(&mut self, words: &str) -> String {
-        if !words.contains("://") {
+        let is_url = |word: &str| {
+            word.contains("://")
+                || word.contains('@') && secrets::SCHEMES.iter().any(|scheme| word.contains(scheme))
+        };
+        if !is_url(words) {
             return words.to_owned();
         }
         let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
         let part = |part: &str| {
             let word = part.trim_end_matches(is_end);
-            match word.contains("://") {
+            match is_url(word) {
                 true => {
                     format!("{}{}", self.redact_url(word), &part[word.len()..])
                 }
@@ -618,7 +622,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_with_a_secret_is_passed_over(
-            line in "([a-z]{0,3}(password|Token|api key|pin|user|dm|bearer|-u|-p|sshpass -|ſecret|K|key|%61|auth|=|:| is | |\t|\"|\\]|x|y|://|@|\\?|`|' invalid for parameter `|\\$6\\$|npm_|[a-zA-Z0-9_+]{21}|ommand line: ){1,1}){0,9}"
+            line in "([a-z]{0,3}(password|Token|api key|pin|user|dm|bearer|-u|-p|sshpass -|ſecret|K|key|%61|auth|=|:| is | |\t|\"|\\]|x|y|://|iscsi:|@|\\?|`|' invalid for parameter `|\\$6\\$|npm_|[a-zA-Z0-9_+]{21}|ommand line: ){1,1}){0,9}"
         ) {
             let redacted = Redactor::of_secrets().redact_announced_secrets(&line);
             let (_, mark, _) = Redactor::of_secrets().message_and_arguments(&line);

@@ -77,6 +77,9 @@ pub(super) const SERVICE_PREFIXES: [&str; 13] = [
     "npm_",
     "sk-proj-",
 ];
+/// How values of dracut's options begin that may name a user without `://`.
+pub(super) const SCHEMES: [&str; 10] =
+    ["iscsi:", "nfs:", "nfs4:", "cifs:", "nbd:", "live:", "fcoe:", "sshfs:", "ftp:", "http:"];
 /// Shorter than this, random letters are hard to tell from words.
 const TOKEN_CHARS_MIN: usize = 20;
 /// The same without letters of both cases: identifiers and names of functions may have as many.
@@ -279,8 +282,6 @@ fn secret_of(part: &str) -> Option<usize> {
 
 /// `http://user:password@host` and `iscsi:user:password@host`: everything between the scheme and the last `@`.
 fn without_user_info(value: &str, found: &mut Found) -> String {
-    const SCHEMES: [&str; 10] =
-        ["iscsi:", "nfs:", "nfs4:", "cifs:", "nbd:", "live:", "fcoe:", "sshfs:", "ftp:", "http:"];
     let Some(end) = value.rfind('@') else { return value.to_owned() };
     let before = &value[..end];
     let start = match before.find("://") {

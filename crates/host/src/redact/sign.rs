@@ -2,7 +2,8 @@
 
 use super::log::COMMAND_LINE_MARKS;
 use super::secrets::{
-    ANYWHERE, HASH_MARKS, LAST_WORDS, SERVICE_PREFIXES, TABLES, WORD_ENDS, has_long_word, starts_with_hex,
+    ANYWHERE, HASH_MARKS, LAST_WORDS, SCHEMES, SERVICE_PREFIXES, TABLES, WORD_ENDS, has_long_word,
+    starts_with_hex,
 };
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -23,8 +24,13 @@ enum Sign {
 /// Pieces of text, and what each announces.
 static SIGNS: LazyLock<Vec<(&str, Sign)>> = LazyLock::new(|| {
     let sure = ["sshpass", "api key", "api-key", "api_key", "://", "`"];
-    let sure =
-        ANYWHERE.iter().chain(&HASH_MARKS).chain(&SERVICE_PREFIXES).chain(&COMMAND_LINE_MARKS).chain(&sure);
+    let sure = ANYWHERE
+        .iter()
+        .chain(&HASH_MARKS)
+        .chain(&SERVICE_PREFIXES)
+        .chain(&SCHEMES)
+        .chain(&COMMAND_LINE_MARKS)
+        .chain(&sure);
     let names = WORD_ENDS.iter().chain(&LAST_WORDS).chain(&TABLES);
     let others = [("-u", Sign::Flag), ("-p", Sign::Flag), ("%", Sign::Encoded)];
     sure.map(|text| (*text, Sign::Sure)).chain(names.map(|text| (*text, Sign::Name))).chain(others).collect()
