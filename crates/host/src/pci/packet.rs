@@ -41,6 +41,18 @@ impl PacketHeader {
     }
 }
 
+/// What a message of this code is (section 2.2.8).
+fn message(code: u32) -> &'static str {
+    match code {
+        0x10 => "latency message (LTR)",
+        0x14 | 0x18..=0x1b => "power management message",
+        0x20..=0x27 => "interrupt message (INTx)",
+        0x30..=0x33 => "error message",
+        0x7e | 0x7f => "vendor's message",
+        _ => "message",
+    }
+}
+
 /// What the packet is, where it leads and who sent it: `memory write of 4 bytes to 0xfee00000 by 01:00.0`.
 impl fmt::Display for PacketHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +67,7 @@ impl fmt::Display for PacketHeader {
             4 | 5 => write!(f, "configuration {verb} {to} {target} by {sender}"),
             10 | 11 => write!(f, "completion by {sender} for {target}"),
             12..=14 => write!(f, "atomic operation on {:#x} by {sender}", self.address()),
-            16..=23 => write!(f, "message by {sender}"),
+            16..=23 => write!(f, "{} by {sender}", message(second & 0xff)),
             other => write!(f, "packet of type {other:#x}"),
         }
     }
@@ -81,6 +93,7 @@ mod tests {
             ([0x2000_0040, 0x3b00_00ff, 1, 0], "memory read of 256 bytes from 0x100000000 by 3b:00.0"),
             ([0x4a00_0001, 0x0100_0004, 0x0000_0000, 0], "completion by 01:00.0 for 00:00.0"),
             ([0x3400_0000, 0x0100_0052, 0, 0], "message by 01:00.0"),
+            ([0x3400_0000, 0x0500_0010, 0, 0x8845_8845], "latency message (LTR) by 05:00.0"),
             ([0x4c00_0001, 0x4100_000f, 0xd000_0000, 0], "atomic operation on 0xd0000000 by 41:00.0"),
             ([0x0200_0001, 0x0000_000f, 0xcf8, 0], "I/O read from 0xcf8 by 00:00.0"),
         ] {

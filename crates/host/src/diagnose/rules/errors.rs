@@ -88,7 +88,7 @@ fn fix(address: Bdf, errors: &PcieErrors) -> Advice {
                              or firmware of that device builds it wrong, or it is set to larger payloads than the port; no seat or cable does that. Then look at the \
                              error registers (";
     const UNSUPPORTED: &str = "find who sent the packet (its header is in the lines after the error, with the requester's ID): it asked for what is not there, \
-                               such as an address outside of the function's BARs, or registers of one that sleeps or is being reset; no seat or cable does that. \
+                               such as an address outside of the function's BARs, or registers of one that sleeps or is being reset, or it is a message that the port was not set up to take; no seat or cable does that. \
                                Then look at the error registers (";
     let has = |short: &str, long: &str| errors.names.iter().any(|name| name == short || name == long);
     let is_repaired = errors.fatal.count == 0
