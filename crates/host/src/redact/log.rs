@@ -5,7 +5,7 @@ use super::pattern::Pattern;
 use super::pseudonym::REDACTED;
 use super::secrets::{self, Found};
 use super::syslog_prefix::{SyslogPrefix, after_digits};
-use super::{Redactor, announced, arguments, boot, public, rules, sign};
+use super::{Redactor, Round, announced, arguments, boot, public, rules, sign};
 use memchr::memmem;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -64,7 +64,7 @@ impl Redactor {
     ///
     /// A further round would leave all as it is if it left the lines that changed, if they had no other effect on the lines behind them,
     /// and if no secret that was found stands in lines before it.
-    pub(super) fn redact_log(&mut self, text: &str) -> String {
+    pub(super) fn redact_log(&mut self, text: &str) -> Round {
         let mut before = LinesBefore::default();
         let mut redacted_text = String::with_capacity(text.len());
         // The text before the line where the last new secret was found.
@@ -84,8 +84,8 @@ impl Redactor {
             }
             redacted_text.push_str(&redacted);
         }
-        self.is_settled = is_settled && !self.secrets.is_any_within(&redacted_text[..found_at]);
-        redacted_text
+        let is_last = is_settled && !self.secrets.is_any_within(&redacted_text[..found_at]);
+        Round { text: redacted_text, is_last }
     }
 
     /// Whether a line that follows `before` is left as it is, and leads to `after`.
@@ -445,9 +445,10 @@ enum PrecedingArgument {
 /// the command line.
 fn program_message(line: &str) -> Option<usize> {
     // A cheap check first: the tag ends in a process ID in brackets and a colon.
-    let ends_number = |(end, _)| line[..end].ends_with(|c: char| c.is_ascii_digit());
-    if line.contains("]:")
-        && line.match_indices("]:").any(ends_number)
+    let bytes = line.as_bytes();
+    let ends_number =
+        |at: usize| matches!(bytes.get(at.wrapping_sub(1)..at + 2), Some([b'0'..=b'9', _, b':']));
+    if memchr::memchr_iter(b']', bytes).any(ends_number)
         && let Some(tag) = tag(line)
     {
         // The kernel numbers hardware in the same form: `IOAPIC[0]: `.
@@ -617,6 +618,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::redact::{Key, ROUNDS_MAX};
     use regex::Regex;
 
     proptest::proptest! {
@@ -640,13 +642,13 @@ mod tests {
             is_keyed: bool,
         ) {
             let log = lines.join("\n");
-            let redactor = || if is_keyed { Redactor::new(super::super::Key::new([7; super::super::Key::BYTES])) } else { Redactor::of_secrets() };
+            let redactor = || if is_keyed { Redactor::new(Key::new([7; Key::BYTES])) } else { Redactor::of_secrets() };
             let mut one = redactor();
             let settled = one.until_nothing_changes(log.clone(), Redactor::redact_log);
             let mut other = redactor();
             let mut text = log;
-            for _ in 0..super::super::ROUNDS_MAX {
-                text = other.redact_log(&text);
+            for _ in 0..ROUNDS_MAX {
+                text = other.redact_log(&text).text;
             }
             proptest::prop_assert_eq!(&settled, &text);
         }

@@ -78,8 +78,6 @@ pub struct Redactor {
     secrets: Found,
     hosts: BTreeSet<String>,
     counts: Counts,
-    /// Whether the last round is known to have been enough.
-    is_settled: bool,
 }
 
 impl Redactor {
@@ -90,13 +88,7 @@ impl Redactor {
 
     /// Redacts secrets alone.
     pub fn of_secrets() -> Self {
-        Self {
-            key: None,
-            secrets: Found::default(),
-            hosts: BTreeSet::new(),
-            counts: Counts::default(),
-            is_settled: false,
-        }
+        Self { key: None, secrets: Found::default(), hosts: BTreeSet::new(), counts: Counts::default() }
     }
 
     /// How many places were redacted so far.
@@ -139,17 +131,19 @@ impl Redactor {
     pub fn file(&mut self, path: &str, bytes: Vec<u8>) -> Vec<u8> {
         match content_of(path) {
             Content::Property => match String::from_utf8(bytes) {
-                Ok(text) => self.until_nothing_changes(text, Self::redact_table).into_bytes(),
+                Ok(text) => self
+                    .until_nothing_changes(text, |redactor, text| redactor.redact_table(text).into())
+                    .into_bytes(),
                 Err(binary) => binary.into_bytes(),
             },
             Content::Config => self.redact_config(bytes),
             Content::Public => bytes,
             content => {
                 let redact = redaction_of_secrets(content).unwrap_or(match content {
-                    Content::Listing => Self::redact_listing,
-                    Content::Uname => Self::redact_uname,
-                    Content::Partition => Self::redact_partition,
-                    _ => Self::redact_table,
+                    Content::Listing => |redactor, text| redactor.redact_listing(text).into(),
+                    Content::Uname => |redactor, text| redactor.redact_uname(text).into(),
+                    Content::Partition => |redactor, text| redactor.redact_partition(text).into(),
+                    _ => |redactor, text| redactor.redact_table(text).into(),
                 });
                 // As the tree reads them: bytes that are not UTF-8 could cut a secret in two.
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -160,14 +154,14 @@ impl Redactor {
 
     /// Redacts a text until nothing changes. Where a quote or a blank went with a secret, the rest may read differently; and a capture
     /// of a capture must be the same.
-    fn until_nothing_changes(&mut self, mut text: String, redact: fn(&mut Self, &str) -> String) -> String {
+    fn until_nothing_changes(&mut self, mut text: String, redact: Redaction) -> String {
         for _ in 0..ROUNDS_MAX {
-            self.is_settled = false;
-            let redacted = redact(self, &text);
-            if self.is_settled || redacted == text {
-                return redacted;
+            let round = redact(self, &text);
+            let is_last = round.is_last || round.text == text;
+            text = round.text;
+            if is_last {
+                break;
             }
-            text = redacted;
         }
         text
     }
@@ -340,14 +334,27 @@ fn replace_word(text: &str, word: &str, pseudonym: impl Fn(&str) -> String) -> O
     })
 }
 
+/// A text after a round of redaction.
+struct Round {
+    text: String,
+    /// A further round is known to change nothing.
+    is_last: bool,
+}
+
+impl From<String> for Round {
+    fn from(text: String) -> Self {
+        Self { text, is_last: false }
+    }
+}
+
 /// How a text is redacted.
-type Redaction = fn(&mut Redactor, &str) -> String;
+type Redaction = fn(&mut Redactor, &str) -> Round;
 
 /// How texts are redacted that may hold secrets; `None` of those that hold none.
 fn redaction_of_secrets(content: Content) -> Option<Redaction> {
     match content {
-        Content::CommandLine => Some(Redactor::redact_command_line),
-        Content::BootLoader => Some(Redactor::redact_boot_loader),
+        Content::CommandLine => Some(|redactor, text| redactor.redact_command_line(text).into()),
+        Content::BootLoader => Some(|redactor, text| redactor.redact_boot_loader(text).into()),
         Content::Log => Some(Redactor::redact_log),
         Content::Listing
         | Content::Uname

@@ -58,10 +58,11 @@ fn finding(host: &Host, address: Bdf, errors: &PcieErrors) -> Option<Finding> {
     let of_packet = packet
         .map_or_else(String::new, |packet| format!("; the first packet with an error: {}", packet.value));
     let mut evidence: Vec<_> = first.chain(errors.contained.clone()).collect();
-    if !evidence.is_empty() {
-        evidence.extend(packet.map(|packet| packet.at.clone()));
+    if evidence.is_empty() {
+        return None;
     }
-    (!evidence.is_empty()).then(|| Finding {
+    evidence.extend(packet.map(|packet| packet.at.clone()));
+    Some(Finding {
         id: Id::PcieErrors,
         severity,
         address: Some(address),
