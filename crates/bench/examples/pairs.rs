@@ -11,8 +11,9 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
 
-/// Name of the per-CPU allocator with restartable sequences that valgrind can execute.
+/// Names of the per-CPU allocators with restartable sequences that valgrind can execute.
 const COUNTED: &str = "percpu-counted";
+const COUNTED_CHECKED: &str = "percpu-checked-counted";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -23,8 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: pairs NAME|NAME=LIB.so COUNT; these are the names".into());
     };
     let space = Space::new(1, 0xf_ffff);
-    if name == COUNTED {
-        return pairs(counted(&space)?.as_ref(), count.parse()?);
+    if [COUNTED, COUNTED_CHECKED].contains(&name.as_str()) {
+        return pairs(counted(&space, name == COUNTED_CHECKED)?.as_ref(), count.parse()?);
     }
     let contestant = match name.split_once('=') {
         Some((name, library)) => Contestant::peer(name, &Peer::load(Path::new(library))?),
@@ -46,13 +47,16 @@ fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
 /// The per-CPU allocator with restartable sequences that are not registered with the kernel.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[allow(unsafe_code, reason = "valgrind does not register restartable sequences, but executes their code")]
-fn counted(space: &Space) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+fn counted(space: &Space, is_checked: bool) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
     // SAFETY: this program has one thread, and valgrind registers none with the kernel.
     let cpus = unsafe { iova::Rseq::unregistered() }.ok_or("the C library has no restartable sequences")?;
-    Ok(Box::new(iova::Percpu::new(space, 1 << 20, cpus)?))
+    match is_checked {
+        true => Ok(Box::new(iova::Percpu::checked(space, 1 << 20, cpus)?)),
+        false => Ok(Box::new(iova::Percpu::trusting(space, 1 << 20, cpus)?)),
+    }
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn counted(_space: &Space) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+fn counted(_space: &Space, _is_checked: bool) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
     Err("no restartable sequences on this architecture".into())
 }

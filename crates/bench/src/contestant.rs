@@ -2,8 +2,8 @@
 
 use crate::peer::Peer;
 use iova::{
-    Allocator, BitTree, Bitmap, Cpus, Depot, Direct, GapTree, Magazines, Percpu, PercpuStacks, Pools, Rbtree,
-    Space,
+    Allocator, Audited, BitTree, Bitmap, Checked, Cpus, Depot, Direct, FreeCheck, GapTree, Magazines, Percpu,
+    Pools, Rbtree, Sharded, Space, Trusting, host_cpus, host_percpu,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -18,10 +18,12 @@ const BUILT_IN: &[(&str, &str, Make)] = &[
     (
         "percpu",
         "this project's: per-CPU stacks of free ranges, without atomic instructions (with locks if there is no rseq)",
-        percpu,
+        host::<Trusting>,
     ),
-    ("percpu-locks", "the same with locks, as on systems without restartable sequences", |space| {
-        boxed(Percpu::new(space, PAGE_4GIB, PercpuStacks::sharded()))
+    ("percpu-audited", "the same; wrong frees are found when free ranges leave a CPU", host::<Audited>),
+    ("percpu-checked", "the same; wrong frees are found at once", host::<Checked>),
+    ("percpu-locks", "percpu with locks, as on systems without restartable sequences", |space| {
+        boxed(Percpu::trusting(space, PAGE_4GIB, Sharded::by_thread()))
     }),
     (MAGAZINE, "Linux 6.12: red-black tree, per-CPU magazines, unlimited depot", |space| {
         boxed(Magazines::new(space, PAGE_4GIB - 1, cpu_count(), current_cpu, Depot::Unbounded))
@@ -49,12 +51,11 @@ const GRANULE_BYTES: u64 = 4096;
 /// The first page above 4 GiB.
 const PAGE_4GIB: u64 = (4 << 30) / GRANULE_BYTES;
 
-/// The per-CPU allocator, specialised for the host's way to find the current CPU, so that calls don't branch on it.
-fn percpu(space: &Space) -> Result<Box<dyn Allocator>, String> {
-    match PercpuStacks::new() {
-        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        PercpuStacks::Rseq(cpus) => boxed(Percpu::new(space, PAGE_4GIB, cpus)),
-        PercpuStacks::Sharded(cpus) => boxed(Percpu::new(space, PAGE_4GIB, cpus)),
+/// The per-CPU allocator as this host supports it.
+fn host<F: FreeCheck + 'static>(space: &Space) -> Result<Box<dyn Allocator>, String> {
+    match host_percpu::<F>(space, PAGE_4GIB) {
+        Ok(allocator) => Ok(allocator),
+        Err(why) => Err(why.to_string()),
     }
 }
 
@@ -64,7 +65,7 @@ fn boxed<A: Allocator + 'static, E: ToString>(allocator: Result<A, E>) -> Result
 }
 
 /// The host's CPUs, for allocators that need the current CPU.
-static HOST: LazyLock<PercpuStacks> = LazyLock::new(PercpuStacks::new);
+static HOST: LazyLock<Box<dyn Cpus + Send>> = LazyLock::new(host_cpus);
 
 /// The number of the host's CPUs.
 fn cpu_count() -> u32 {

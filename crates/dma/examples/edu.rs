@@ -10,7 +10,7 @@ use dma::vfio::{self, Device, Registers};
 use dma::{
     BusAddress, Direction, DmaCounters, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
 };
-use iova::{Allocator, Percpu, PercpuStacks};
+use iova::{Trusting, host_percpu};
 use std::error::Error;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -53,14 +53,8 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
 fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Result<()> {
     println!("edu: window {:?}", translation.window());
     let four_gib = (1 << 32) / PAGE;
-    let domain = Domain::new(
-        translation,
-        |space| {
-            Ok(Box::new(Percpu::new(space, four_gib, PercpuStacks::new())?)
-                as Box<dyn Allocator + Send + Sync>)
-        },
-        Invalidation::Elsewhere,
-    )?;
+    let allocator = |space: &iova::Space| host_percpu::<Trusting>(space, four_gib);
+    let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
     let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).with_debug(true);
     device.enable()?;
     let registers = device.registers(0)?;

@@ -9,7 +9,7 @@ use dma::{
     BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
     MemoryAddress, Ram, Requester, SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
-use iova::{Allocator, Percpu, PercpuStacks, Space, SpaceError};
+use iova::{Allocator, Space, SpaceError, Trusting, host_percpu};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -66,5 +66,5 @@ fn reaches(adapter: &SoftwareAdapter, at: BusAddress) -> bool {
 }
 
 fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    Ok(Box::new(Percpu::new(space, 1 << 20, PercpuStacks::new())?))
+    host_percpu::<Trusting>(space, 1 << 20)
 }

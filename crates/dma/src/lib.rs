@@ -22,7 +22,7 @@
 //! ```
 //! use dma::{DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
 //! use dma::{Requester, SoftwareDomain, Unit, Vtd};
-//! use iova::{PercpuStacks, Percpu};
+//! use iova::{Trusting, host_percpu};
 //! use std::sync::Arc;
 //!
 //! // A MiB of memory, a quarter of it for tables, and an IOMMU in software with an adapter behind it.
@@ -33,7 +33,8 @@
 //! table.attach(Requester(0x0300));
 //! let adapter = unit.adapter(Requester(0x0300));
 //!
-//! let allocator = |space: &iova::Space| Ok(Box::new(Percpu::new(space, 1 << 20, PercpuStacks::new())?) as Box<_>);
+//! let four_gib = 1 << 20;
+//! let allocator = |space: &iova::Space| host_percpu::<Trusting>(space, four_gib);
 //! let domain = Arc::new(Domain::new(Arc::new(table), allocator, Invalidation::Strict)?);
 //! let mapper = Mapper::translated(Limits::of_bits(64), domain);
 //!

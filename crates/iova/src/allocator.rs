@@ -16,8 +16,9 @@ pub enum AllocateError {
     InvalidRequest,
 }
 
-/// Why a free failed. The allocator is unchanged.
+/// Why a free failed. The allocator is unchanged, except after [`FreeError::Earlier`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FreeError {
     /// No allocated range begins at this page: it was freed already, or never allocated.
     #[error("no allocated range begins there: it was freed twice, or comes from another allocator")]
@@ -25,6 +26,14 @@ pub enum FreeError {
     /// The allocated range that begins at this page has another size.
     #[error("the range that is allocated there has another size")]
     OtherSize,
+    /// This free is done, but it found that an earlier one was wrong: of a range that was not allocated, or had another size.
+    #[error(
+        "this free is done, but an earlier one of the range at page {first:#x} was wrong: not allocated, or another size"
+    )]
+    Earlier {
+        /// The first page of that range.
+        first: u64,
+    },
 }
 
 /// Allocates ranges of an I/O address space. Any thread may allocate, and any thread may free.

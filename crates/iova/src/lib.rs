@@ -4,15 +4,23 @@
 //!   thread --allocate(Request)--> Allocator --first page--> caller maps it (crate dma), the adapter uses it
 //!   any thread --free(Range)----> Allocator                 after the unmap and the IOTLB invalidation
 //!
-//!   Percpu:  this CPU's free ranges  --empty or full-->  batches of 64  <-->  central gaps, by size
+//!   Percpu:  this CPU's free ranges  --empty or full-->  batches  <-->  depot  <-->  central gaps, by size
 //! ```
 //!
-//! Use [`Percpu`]. The others are Linux's allocators and simple ones, for comparison.
+//! Use [`host_percpu`], which makes the fastest [`Percpu`] that the host supports. The others are Linux's allocators and simple
+//! ones, for comparison. A type parameter says how a wrong free is treated: of a range that was freed already, has another size
+//! or was never allocated.
+//!
+//! | | a wrong free | time of Linux's (`docs/validation/allocators.md`) |
+//! |---|---|---|
+//! | [`Trusting`] | is not found, and later allocations may overlap, as in Linux | at most about half |
+//! | [`Audited`] | is found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, more if ranges are freed on other CPUs |
+//! | [`Checked`] | is found at once | about two thirds; twice, if many CPUs have neighbouring ranges |
 //!
 //! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: an offset is added to the memory's address | | all |
-//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and locks once per batch of 64 when a CPU's stack is empty or full; O(log n) for larger ranges and in a nearly full space | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
+//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges and in a nearly full space | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
 //! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see there | 2^40 pages |
 //! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see there | 2^32 pages |
 //! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see there | 2^32 pages |
@@ -21,22 +29,28 @@
 //! | [`BitTree`] | one lock, O(log64 of the space) | every fit | 2^32 pages |
 //!
 //! All but [`Direct`] guarantee that allocated ranges don't overlap, contain no reserved page, and respect limit and alignment.
-//! Freeing a range twice, with another size, or without having allocated it is an error that changes nothing.
+//! In all but [`Percpu`] without a check, freeing a range twice, with another size, or without having allocated it is an error that
+//! changes nothing.
 //!
 //! ```
-//! use iova::{Allocator, PercpuStacks, Percpu, Range, Request, Space};
+//! use iova::{Allocator, Checked, Range, Request, Space, Trusting, host_percpu};
 //!
 //! // 39 address bits in pages of 4 KiB, without the window of message-signalled interrupts.
 //! let mut space = Space::new(1, (1 << 27) - 1);
 //! space.reserved.push(Range::between(0xfee00, 0xfeeff));
 //! let four_gib = 1 << 20;
-//! let addresses = Percpu::new(&space, four_gib, PercpuStacks::new())?;
+//! let addresses = host_percpu::<Trusting>(&space, four_gib)?;
 //!
 //! let request = Request::size_aligned(32, space.last);
 //! let buffer = request.range(addresses.allocate(&request)?);
 //! // For an adapter with a 32-bit mask:
 //! let low = addresses.allocate(&Request::new(1, four_gib - 1))?;
 //! assert!(low < four_gib && buffer.first % 32 == 0);
+//! addresses.free(buffer)?;
+//!
+//! // In tests, find wrong frees:
+//! let addresses = host_percpu::<Checked>(&space, four_gib)?;
+//! let buffer = request.range(addresses.allocate(&request)?);
 //! addresses.free(buffer)?;
 //! assert!(addresses.free(buffer).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -47,7 +61,7 @@
 //! - An allocator maps nothing; it only reserves addresses. Free a range after the IOTLB is invalidated, not before: it may be
 //!   allocated again at once.
 //! - Do not call it from a signal handler, which may have interrupted a thread that holds a lock.
-//! - [`Percpu`] distinguishes sizes of 241 to 1,024 pages only in steps of 128 when it checks a free, and may miss a range that
+//! - [`Checked`] distinguishes sizes of 241 to 1,024 pages only in steps of 128 when it checks a free, and may miss a range that
 //!   two CPUs free at the very same moment; see [`percpu`].
 //! - Without the feature `std` only `alloc` is needed: locks spin, and the caller supplies [`Cpus`].
 
@@ -85,11 +99,11 @@ pub use bitmap::Bitmap;
 pub use direct::Direct;
 pub use gap_tree::GapTree;
 pub use magazine::{Depot, Magazines};
-#[cfg(all(feature = "std", not(loom)))]
-pub use percpu::PercpuStacks;
 #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
 pub use percpu::Rseq;
-pub use percpu::{Cpus, Percpu, Sharded};
+pub use percpu::{Audited, Checked, Cpus, FreeCheck, Percpu, Sharded, Trusting};
+#[cfg(all(feature = "std", not(loom)))]
+pub use percpu::{host_cpus, host_percpu};
 pub use pool::Pools;
 pub use range::Range;
 pub use rbtree::Rbtree;

@@ -1,15 +1,18 @@
 //! All orders in which few threads can meet in the per-CPU allocator, with stacks of four pages.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p iova --test loom`. Steps on a CPU are modelled by a lock for each CPU, as in
-//! [`Sharded`]: towards other steps of their CPU they happen at once, towards other CPUs they don't.
+//! `LockedSteps`: towards other steps of their CPU they happen at once, towards other CPUs they don't.
 
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use iova::{Allocator, Percpu, Range, Request, Sharded, Space};
+mod support;
+
+use iova::{Allocator, Percpu, Range, Request, Space};
 use loom::sync::Arc;
 use loom::thread;
 use std::cell::Cell;
+use support::LockedSteps;
 
 loom::thread_local! {
     static CPU: Cell<usize> = Cell::new(0);
@@ -19,17 +22,17 @@ fn on(cpu: usize) {
     CPU.with(|current| current.set(cpu));
 }
 
-fn allocator(last: u64) -> Percpu<Sharded> {
-    Percpu::new(&Space::new(0, last), 0, Sharded::new(2, || CPU.with(Cell::get))).unwrap()
+fn allocator(last: u64) -> Percpu<LockedSteps> {
+    Percpu::checked(&Space::new(0, last), 0, LockedSteps::new(2, || CPU.with(Cell::get))).unwrap()
 }
 
-fn one(allocator: &Percpu<Sharded>) -> Option<Range> {
+fn one(allocator: &Percpu<LockedSteps>) -> Option<Range> {
     let request = Request::new(1, 100);
     allocator.allocate(&request).ok().map(|first| request.range(first))
 }
 
 /// A page for a thread of another CPU.
-fn one_elsewhere(allocator: &Arc<Percpu<Sharded>>) -> thread::JoinHandle<Range> {
+fn one_elsewhere(allocator: &Arc<Percpu<LockedSteps>>) -> thread::JoinHandle<Range> {
     let allocator = Arc::clone(allocator);
     thread::spawn(move || {
         on(1);
@@ -38,7 +41,7 @@ fn one_elsewhere(allocator: &Arc<Percpu<Sharded>>) -> thread::JoinHandle<Range> 
 }
 
 /// Everything can be allocated once, and nothing twice.
-fn check_whole(allocator: &Percpu<Sharded>, out: &[Range], pages: usize) {
+fn check_whole(allocator: &Percpu<LockedSteps>, out: &[Range], pages: usize) {
     let mut all: Vec<u64> = out.iter().map(|range| range.first).collect();
     while let Some(range) = one(allocator) {
         all.push(range.first);

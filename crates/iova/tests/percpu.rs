@@ -5,11 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use iova::percpu::Stack;
+mod support;
+
+use iova::percpu::{AtomicU64, Slabs};
 use iova::{Allocator, Cpus, FreeError, PAGE_MAX, Percpu, Range, Request, Sharded, Space};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::Arc;
+use support::LockedSteps;
 
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
@@ -92,12 +95,28 @@ impl Model {
     }
 }
 
-fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step)>) {
+/// With steps and without.
+fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: &[(usize, Step)]) {
     let space = Space { first: 1, last, reserved };
-    let cpus = Sharded::new(CPUS, || CPU.get());
-    let allocator = Percpu::new(&space, boundary, cpus).unwrap();
+    let with_steps = LockedSteps::new(CPUS, || CPU.get());
+    check_checked(&Percpu::checked(&space, boundary, with_steps).unwrap(), space.clone(), boundary, steps);
+    let without = Sharded::new(CPUS, || CPU.get());
+    check_checked(&Percpu::checked(&space, boundary, without).unwrap(), space.clone(), boundary, steps);
+    let with_steps = LockedSteps::new(CPUS, || CPU.get());
+    check_right_frees(
+        &Percpu::trusting(&space, boundary, with_steps).unwrap(),
+        space.clone(),
+        boundary,
+        steps,
+    );
+    let with_steps = LockedSteps::new(CPUS, || CPU.get());
+    check_right_frees(&Percpu::audited(&space, boundary, with_steps).unwrap(), space, boundary, steps);
+}
+
+fn check_checked(allocator: &dyn Allocator, space: Space, boundary: u64, steps: &[(usize, Step)]) {
+    let last = space.last;
     let mut model = Model { space, out: Vec::new(), boundary };
-    for (cpu, step) in steps {
+    for (cpu, step) in steps.iter().cloned() {
         CPU.set(cpu);
         match step {
             Step::Allocate { pages, order, limit } => {
@@ -167,6 +186,70 @@ fn check(last: u64, boundary: u64, reserved: Vec<Range>, steps: Vec<(usize, Step
     assert!(allocator.allocate(&Request::new(largest, last)).is_ok(), "{largest} pages in one piece");
 }
 
+/// Without a check of frees, or with a late one: frees are right, and ranges have the size of their class.
+fn check_right_frees(allocator: &dyn Allocator, space: Space, boundary: u64, steps: &[(usize, Step)]) {
+    let mut model = Model { space, out: Vec::new(), boundary };
+    for (cpu, step) in steps {
+        CPU.set(*cpu);
+        match *step {
+            Step::Allocate { pages, order, limit } => {
+                let sized = Request::size_aligned(pages, limit);
+                let request = Request { alignment_order: order.unwrap_or(sized.alignment_order), ..sized };
+                match allocator.allocate(&request) {
+                    Ok(first) => {
+                        let range = request.range(first);
+                        model.check_new(&request, &range);
+                        model.out.push(range);
+                    }
+                    Err(error) => {
+                        let pages = taken_up(&request.range(0)).pages;
+                        let alignment_order = request.alignment_order.max(sized.alignment_order);
+                        let rounded = Request { pages, alignment_order, ..request };
+                        assert!(!model.has_room(&rounded), "{error}, but there is room: {:?}", model.out);
+                    }
+                }
+            }
+            Step::Free { ref which } if !model.out.is_empty() => {
+                let range = model.out.swap_remove(which.index(model.out.len()));
+                assert_eq!(allocator.free(range), Ok(()), "{range}");
+            }
+            _ => {}
+        }
+    }
+    model.out.drain(..).for_each(|range| assert_eq!(allocator.free(range), Ok(()), "{range}"));
+    let usage = allocator.usage();
+    let free: u64 = model.space.free_ranges().unwrap().iter().map(|range| range.pages).sum();
+    assert_eq!((usage.free_pages, usage.allocated_pages), (free, 0));
+}
+
+#[test]
+fn an_audit_finds_a_range_that_was_freed_twice() {
+    let allocator =
+        Percpu::audited(&Space::new(1, 1 << 16), 0, LockedSteps::new(CPUS, || CPU.get())).unwrap();
+    let page = Request::new(1, u64::MAX);
+    let ranges: Vec<Range> = (0..300).map(|_| page.range(allocator.allocate(&page).unwrap())).collect();
+    assert_eq!(allocator.free(ranges[7]), Ok(()));
+    let wrong: Vec<FreeError> = ranges.iter().filter_map(|range| allocator.free(*range).err()).collect();
+    assert_eq!(wrong, [FreeError::Earlier { first: ranges[7].first }]);
+    let mut again: Vec<u64> = (0..300).map(|_| allocator.allocate(&page).unwrap()).collect();
+    again.sort_unstable();
+    again.dedup();
+    assert_eq!(again.len(), 300, "no page is free twice");
+}
+
+#[test]
+fn an_audit_finds_pages_of_others_and_of_another_size() {
+    let allocator =
+        Percpu::audited(&Space::new(1, 1 << 16), 0, LockedSteps::new(CPUS, || CPU.get())).unwrap();
+    let page = Request::new(1, u64::MAX);
+    let ranges: Vec<Range> = (0..200).map(|_| page.range(allocator.allocate(&page).unwrap())).collect();
+    assert_eq!(allocator.free(page.range(50_000)), Ok(()), "not yet");
+    let wrong: Vec<FreeError> = ranges.iter().filter_map(|range| allocator.free(*range).err()).collect();
+    assert_eq!(wrong, [FreeError::Earlier { first: 50_000 }]);
+    // Of a size without a class, every free is checked at once.
+    assert_eq!(allocator.free(Range { first: 50_000, pages: 2000 }), Err(FreeError::NotAllocated));
+}
+
 fn cases() -> ProptestConfig {
     ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
@@ -175,7 +258,8 @@ fn cases() -> ProptestConfig {
 #[test]
 #[cfg_attr(miri, ignore = "takes it minutes")]
 fn a_range_far_above_all_others() {
-    let allocator = Percpu::new(&Space::new(1, PAGE_MAX), 1 << 20, Sharded::new(CPUS, || CPU.get())).unwrap();
+    let allocator =
+        Percpu::checked(&Space::new(1, PAGE_MAX), 1 << 20, Sharded::new(CPUS, || CPU.get())).unwrap();
     let far = Request { alignment_order: 51, ..Request::new(1, PAGE_MAX) };
     let large = Request::new(1 << 50, PAGE_MAX);
     let ranges = [far, large, Request::new(1, PAGE_MAX)]
@@ -195,13 +279,13 @@ fn a_range_far_above_all_others() {
 #[cfg_attr(miri, ignore = "takes it minutes")]
 fn cached_pages_are_bounded_and_not_lost() {
     let last = 1 << 16;
-    let allocator = Percpu::new(&Space::new(1, last), 0, Sharded::new(CPUS, || CPU.get())).unwrap();
+    let allocator = Percpu::checked(&Space::new(1, last), 0, Sharded::new(CPUS, || CPU.get())).unwrap();
     let page = Request::new(1, last);
     let firsts: Vec<u64> = (0..4000).map(|_| allocator.allocate(&page).unwrap()).collect();
     firsts.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
-    // A 64th of the space in the depot, and a stack of 128 with its top.
+    // At most a 64th of the space in the depot, in whole batches, and a stack of 126.
     let cached_pages = allocator.usage().cached_pages;
-    assert!((1000..=1024 + 129).contains(&cached_pages), "{cached_pages}");
+    assert!((900..=1024 + 126).contains(&cached_pages), "{cached_pages}");
     assert_eq!(allocator.allocate(&Request::new(last, last)), Ok(1));
 }
 
@@ -212,7 +296,7 @@ thread_local! {
 
 /// More CPUs than it counts.
 struct Miscounted {
-    cpus: Sharded,
+    cpus: LockedSteps,
     count: usize,
 }
 
@@ -225,27 +309,19 @@ impl Cpus for Miscounted {
         CPU.get()
     }
 
-    fn take_top(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-        self.cpus.take_top(0, stack, more, limit)
+    fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
+        self.cpus.pop(slabs, number, more, limit)
     }
 
-    fn put_top(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
-        self.cpus.put_top(0, stack, page)
+    fn push(&self, slabs: &Slabs, number: usize, capacity: u64, page: u64) -> bool {
+        self.cpus.push(slabs, number, capacity, page)
     }
 
-    fn pop(&self, _cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-        self.cpus.pop(0, stack, more, limit)
-    }
-
-    fn push(&self, _cpu: usize, stack: &Stack, page: u64) -> bool {
-        self.cpus.push(0, stack, page)
-    }
-
-    fn close(&self, _cpu: usize, stack: &Stack) -> Option<u64> {
+    fn close(&self, _cpu: usize, count: &AtomicU64) -> Option<u64> {
         if let Some(call) = BEFORE_CLOSE.take() {
             call();
         }
-        self.cpus.close(0, stack)
+        self.cpus.close(0, count)
     }
 
     fn fence(&self, _cpu: usize) {
@@ -256,8 +332,8 @@ impl Cpus for Miscounted {
 #[test]
 fn on_a_cpu_that_was_not_counted() {
     for (count, allocates, frees) in [(0, 0, 0), (1, 1, 1), (2, 9, 0), (2, 0, 9)] {
-        let cpus = Miscounted { cpus: Sharded::new(1, || 0), count };
-        let allocator = Percpu::new(&Space::new(1, 300), 100, cpus).unwrap();
+        let cpus = Miscounted { cpus: LockedSteps::new(1, || 0), count };
+        let allocator = Percpu::checked(&Space::new(1, 300), 100, cpus).unwrap();
         let three = Request::new(3, PAGE_MAX);
         CPU.set(allocates);
         let firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&three).ok()).collect();
@@ -274,8 +350,8 @@ fn on_a_cpu_that_was_not_counted() {
 /// What is freed behind the back of a collection is collected by the next one.
 #[test]
 fn a_page_freed_during_a_collection_is_found() {
-    let cpus = Miscounted { cpus: Sharded::new(1, || 0), count: 2 };
-    let allocator = Arc::new(Percpu::new(&Space::new(1, 6), 0, cpus).unwrap());
+    let cpus = Miscounted { cpus: LockedSteps::new(1, || 0), count: 2 };
+    let allocator = Arc::new(Percpu::checked(&Space::new(1, 6), 0, cpus).unwrap());
     let page = Request::new(1, 6);
     CPU.set(1);
     let mut firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&page).ok()).collect();
@@ -297,7 +373,7 @@ proptest! {
 
     #[test]
     fn a_small_space_that_is_often_full(steps in prop::collection::vec((0..CPUS, step(300, 128)), 1..STEPS_MAX)) {
-        check(300, 128, vec![Range { first: 200, pages: 7 }], steps);
+        check(300, 128, vec![Range { first: 200, pages: 7 }], &steps);
     }
 
     #[test]
@@ -306,11 +382,11 @@ proptest! {
             (Just(boundary), prop::collection::vec((0..CPUS, step(300, boundary)), 1..STEPS_MAX / 4))
         })
     ) {
-        check(300, boundary, vec![Range { first: 200, pages: 7 }], steps);
+        check(300, boundary, vec![Range { first: 200, pages: 7 }], &steps);
     }
 
     #[test]
     fn a_space_with_ranges_of_all_classes(steps in prop::collection::vec((0..CPUS, step(1 << 16, 0)), 1..STEPS_MAX / 2)) {
-        check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], steps);
+        check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], &steps);
     }
 }

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use iova::{
-    Allocator, BitTree, Bitmap, Depot, GapTree, Magazines, Percpu, PercpuStacks, Pools, Range, Rbtree,
-    Request, Space,
+    Allocator, Audited, BitTree, Bitmap, Checked, Depot, GapTree, Magazines, Percpu, Pools, Range, Rbtree,
+    Request, Sharded, Space, Trusting, host_percpu,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use iova::{Cpus, Rseq};
@@ -42,7 +42,9 @@ fn gap_tree() {
 
 #[test]
 fn percpu() {
-    check(&Percpu::new(&space(), PAGES / 2, PercpuStacks::new()).unwrap());
+    check(&*host_percpu::<Checked>(&space(), PAGES / 2).unwrap());
+    check(&*host_percpu::<Audited>(&space(), PAGES / 2).unwrap());
+    check(&*host_percpu::<Trusting>(&space(), PAGES / 2).unwrap());
 }
 
 /// A thread that wakes up on another CPU than the one where it began a step.
@@ -50,11 +52,13 @@ fn percpu() {
 #[test]
 fn percpu_while_threads_are_moved() {
     let Some(rseq) = Rseq::new() else { return };
-    let allocator = Percpu::new(&space(), PAGES / 2, rseq).unwrap();
+    let audited = Percpu::audited(&space(), PAGES / 2, rseq).unwrap();
+    let checked = host_percpu::<Checked>(&space(), PAGES / 2).unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mover = scope.spawn(|| movers::move_all_until(&done));
-        check(&allocator);
+        check(&audited);
+        check(&*checked);
         done.store(true, Ordering::Relaxed);
         assert!(mover.join().unwrap() > 0, "nothing was moved");
     });
@@ -65,12 +69,13 @@ fn percpu_while_threads_are_moved() {
 #[test]
 fn percpu_by_steps_from_afar() {
     let Some(rseq) = Rseq::new().filter(|rseq| rseq.count() > 1) else { return };
-    check(&Percpu::new(&space(), PAGES / 2, movers::Mistaken(rseq)).unwrap());
+    check(&Percpu::checked(&space(), PAGES / 2, movers::Mistaken(rseq)).unwrap());
 }
 
 #[test]
 fn percpu_by_locks() {
-    check(&Percpu::new(&space(), PAGES / 2, PercpuStacks::sharded()).unwrap());
+    check(&Percpu::checked(&space(), PAGES / 2, Sharded::by_thread()).unwrap());
+    check(&Percpu::audited(&space(), PAGES / 2, Sharded::by_thread()).unwrap());
 }
 
 #[test]
@@ -107,7 +112,7 @@ fn cpu() -> u32 {
 }
 
 /// Threads allocate, and free what they or others have allocated; no page has two owners, and none is lost.
-fn check(allocator: &impl Allocator) {
+fn check(allocator: &(impl Allocator + ?Sized)) {
     let threads: u32 = std::env::var("IOTOLL_THREADS").map_or(4, |threads| threads.parse().unwrap());
     let before = allocator.usage();
     let owners = Owners::new();
@@ -156,7 +161,7 @@ impl Owners {
     }
 }
 
-struct Worker<'a, A> {
+struct Worker<'a, A: ?Sized> {
     allocator: &'a A,
     owners: &'a Owners,
     /// Ranges for any other thread to free.
@@ -164,7 +169,7 @@ struct Worker<'a, A> {
     state: u64,
 }
 
-impl<A: Allocator> Worker<'_, A> {
+impl<A: Allocator + ?Sized> Worker<'_, A> {
     fn work(mut self, operations: u64) {
         let mut held = Vec::new();
         for _ in 0..operations {
@@ -209,7 +214,7 @@ impl<A: Allocator> Worker<'_, A> {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod movers {
     use super::*;
-    use iova::percpu::Stack;
+    use iova::percpu::Slabs;
     use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
     /// Puts each thread of this process on one CPU after the other, and says how often.
@@ -250,24 +255,16 @@ mod movers {
             (self.0.current() + 1) % self.0.count()
         }
 
-        fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-            self.0.take_top(cpu, stack, more, limit)
+        fn pop(&self, _slabs: &Slabs, _number: usize, _more: u64, _limit: u64) -> Option<u64> {
+            None
         }
 
-        fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-            self.0.put_top(cpu, stack, page)
+        fn push(&self, _slabs: &Slabs, _number: usize, _capacity: u64, _page: u64) -> bool {
+            false
         }
 
-        fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-            self.0.pop(cpu, stack, more, limit)
-        }
-
-        fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-            self.0.push(cpu, stack, page)
-        }
-
-        fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
-            self.0.close(cpu, stack)
+        fn close(&self, cpu: usize, count: &AtomicU64) -> Option<u64> {
+            self.0.close(cpu, count)
         }
 
         fn fence(&self, cpu: usize) {

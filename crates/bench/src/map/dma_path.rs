@@ -6,7 +6,7 @@ use dma::{
     Amd, Bounce, Bouncing, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper, Memory,
     MemoryAddress, Ram, Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
 };
-use iova::{Allocator, Cpus, Percpu, PercpuStacks, Space, SpaceError};
+use iova::{Allocator, Space, SpaceError, Trusting, host_cpus, host_percpu};
 use std::any::Any;
 use std::error::Error;
 use std::sync::Arc;
@@ -165,12 +165,12 @@ fn tce_window(ram: &Arc<Ram>) -> Created<Mapper> {
 
 /// This project's default IOVA allocator.
 fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    Ok(Box::new(Percpu::new(space, (4 * GIB) >> 12, PercpuStacks::new())?))
+    host_percpu::<Trusting>(space, (4 * GIB) >> 12)
 }
 
 /// A flush queue per CPU of the host.
 fn flush_queue() -> FlushQueue {
-    let host = PercpuStacks::new();
+    let host = host_cpus();
     FlushQueue::new(host.count(), move || host.current())
 }
 

@@ -4,7 +4,7 @@ use super::device::Device;
 use super::error::VfioError;
 use super::{Iommufd, Type1};
 use crate::{Domain, Invalidation, Limits, Mapper, Pool, Ram, Translation};
-use iova::{Allocator, GapTree, Space};
+use iova::{Checked, Space, host_percpu};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -70,7 +70,8 @@ pub fn open(
 /// # Errors
 /// [`VfioError::Space`] if there is no address range or no whole page.
 pub fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper, VfioError> {
-    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<dyn Allocator + Send + Sync>);
+    let four_gib = (1 << 32) / translation.window().granule_bytes;
+    let allocator = |space: &Space| host_percpu::<Checked>(space, four_gib);
     let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
     let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
     Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))

@@ -8,15 +8,16 @@
 #![allow(unsafe_code, reason = "restartable sequences need assembly with fixed addresses")]
 
 use super::cpus::Cpus;
-use super::stack::{CLOSED, NO_PAGE, Stack};
-use crate::sync::Ordering;
+use super::slabs::{PAGES_AT, PER_CPU, STACK_WORDS, Slabs, Stack};
+use crate::sync::{AtomicU64, Ordering};
 use core::arch::asm;
+use core::num::NonZeroIsize;
 use rustix::thread::{
     Cpuid, MembarrierCommand, MembarrierQuery, membarrier, membarrier_cpu, membarrier_query,
 };
 
-/// The begin of a sequence: its descriptor (`struct rseq_cs`, at label 9), the store that activates it, and the check of
-/// the CPU. The sequence starts at label 3. It is abandoned at 7 if interrupted, and at 5 on another CPU than `cpu`.
+/// The begin of a sequence: its descriptor (`struct rseq_cs`, at label 9) and the store that activates it. The sequence
+/// starts at label 3, and is abandoned at 7 if interrupted.
 macro_rules! begin {
     () => {
         concat!(
@@ -28,9 +29,21 @@ macro_rules! begin {
             ".popsection\n",
             "lea {rest}, [rip + 9b]\n",
             "mov fs:[{area} + 8], {rest}\n",
-            "3:\n",
-            "cmp fs:[{area} + 4], {cpu:e}\n",
-            "jne 5f"
+            "3:"
+        )
+    };
+}
+
+/// Computes the address of a stack of the current CPU, in a sequence: `{stack}` is its address for CPU 0 before. Abandons
+/// the sequence at 5 if the thread is not registered, whose CPU is a large number.
+macro_rules! find_stack {
+    () => {
+        concat!(
+            "mov {rest:e}, fs:[{area} + 4]\n",
+            "cmp {rest:e}, {cpus:e}\n",
+            "jae 5f\n",
+            "shl {rest}, 15\n",
+            "add {stack}, {rest}"
         )
     };
 }
@@ -57,14 +70,19 @@ macro_rules! end {
     };
 }
 
-const _: () =
-    assert!(NO_PAGE == -1_i64 as u64 && CLOSED == -2_i64 as u64, "the sequences contain these numbers");
+/// What an abandoned pop returns: no page has this number.
+const ABANDONED: u64 = u64::MAX;
+
+const _: () = assert!(
+    Stack::CLOSED == -2_i64 as u64 && PER_CPU * STACK_WORDS * 8 == 1 << 15 && PAGES_AT == 2,
+    "the sequences contain these numbers"
+);
 
 /// Restartable sequences for the threads of this process.
 #[derive(Debug)]
 pub struct Rseq {
-    /// Offset of the `struct rseq` from the thread pointer.
-    area: isize,
+    /// Offset of the `struct rseq` from the thread pointer, where the pointer itself is.
+    area: NonZeroIsize,
     cpus: usize,
 }
 
@@ -93,7 +111,7 @@ impl Rseq {
         // SAFETY: `area` is the offset of the C library's `struct rseq` of each thread, which the kernel does not use, as the
         // caller guarantees. The stores to `cpu_id_start` and `cpu_id` say that the thread runs on CPU 0.
         unsafe {
-            asm!("mov dword ptr fs:[{area}], 0", "mov dword ptr fs:[{area} + 4], 0", area = in(reg) area,
+            asm!("mov dword ptr fs:[{area}], 0", "mov dword ptr fs:[{area} + 4], 0", area = in(reg) area.get(),
                 options(nostack, preserves_flags));
         }
         Some(Self { area, cpus: 1 })
@@ -104,7 +122,7 @@ impl Rseq {
         let cpu;
         // SAFETY: `area` is the offset of each thread's `struct rseq`, and this reads one of its fields.
         unsafe {
-            asm!("mov {cpu:e}, fs:[{area} + 4]", cpu = out(reg) cpu, area = in(reg) self.area,
+            asm!("mov {cpu:e}, fs:[{area} + 4]", cpu = out(reg) cpu, area = in(reg) self.area.get(),
                 options(nostack, preserves_flags, readonly));
         }
         cpu
@@ -112,7 +130,7 @@ impl Rseq {
 }
 
 /// The offset of the `struct rseq` from the thread pointer, if the C library registers it with the kernel.
-fn registered_area() -> Option<isize> {
+fn registered_area() -> Option<NonZeroIsize> {
     let size: *const u32;
     // SAFETY: reads only the address of a weak symbol, which the linker resolves or sets to 0.
     unsafe {
@@ -125,7 +143,7 @@ fn registered_area() -> Option<isize> {
 }
 
 /// The offset of the C library's `struct rseq` from the thread pointer, registered or not.
-fn area_offset() -> Option<isize> {
+fn area_offset() -> Option<NonZeroIsize> {
     let offset: *const isize;
     // SAFETY: as in `registered_area`.
     unsafe {
@@ -133,7 +151,7 @@ fn area_offset() -> Option<isize> {
             options(nostack, preserves_flags, readonly));
     }
     // SAFETY: as in `registered_area`.
-    (!offset.is_null()).then(|| unsafe { *offset })
+    NonZeroIsize::new(if offset.is_null() { 0 } else { unsafe { *offset } })
 }
 
 /// One more than the highest possible number of a CPU. Numbers of existing CPUs may have gaps.
@@ -154,144 +172,96 @@ impl Cpus for Rseq {
         let cpu;
         // SAFETY: as in `cpu_id`. This field, `cpu_id_start`, is always the number of a CPU, or 0.
         unsafe {
-            asm!("mov {cpu:e}, fs:[{area}]", cpu = out(reg) cpu, area = in(reg) self.area,
+            asm!("mov {cpu:e}, fs:[{area}]", cpu = out(reg) cpu, area = in(reg) self.area.get(),
                 options(nostack, preserves_flags, readonly));
         }
         cpu
     }
 
     #[inline(always)]
-    fn take_top(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
+    fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
         let page: u64;
-        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and a borrowed atomic, to which it stores as its
-        // last instruction. It neither calls nor uses the stack. If interrupted, it continues at 7, which the signature
-        // precedes, with the same registers, of which only outputs are written. The descriptor lives as long as the
-        // program. To other CPUs, the accesses are like those of relaxed atomics on this architecture: aligned 8-byte loads
-        // and stores, visible in program order.
+        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and a borrowed stack, to which it stores as its last
+        // instruction. The stack lies within `slabs`, because `number` is below `PER_CPU` and the CPU below `slabs.cpus()`. The
+        // count is Stack::CLOSED, with which no page is read, or at most the number of the stack's pages. It neither calls nor uses the
+        // program's stack. If interrupted, it continues at 7, which the signature precedes, with the same registers, of which
+        // only outputs are written. The descriptor lives as long as the program. To other CPUs, the accesses are like those of
+        // relaxed atomics on this architecture: aligned 8-byte loads and stores, visible in program order.
         unsafe {
             asm!(
                 begin!(),
-                "mov {page}, qword ptr [{top}]",
-                "test {page}, {page}",
+                find_stack!(),
+                "mov {rest}, qword ptr [{stack}]",
+                "sub {rest}, 1",
                 "js 5f",
-                "lea {rest}, [{page} + {more}]",
-                "cmp {rest}, {limit}",
+                "mov {page}, qword ptr [{stack} + 8 * {rest} + 16]",
+                "add {more}, {page}",
+                "cmp {more}, {limit}",
                 "ja 5f",
-                "mov qword ptr [{top}], -1",
+                "mov qword ptr [{stack}], {rest}",
                 end!("mov {page}, -1", "6f"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                top = in(reg) stack.top.as_ptr(),
-                more = in(reg) more,
+                area = in(reg) self.area.get(),
+                cpus = in(reg) slabs.cpus(),
+                stack = inout(reg) slabs.base().wrapping_add(number * STACK_WORDS) => _,
+                more = inout(reg) more => _,
                 limit = in(reg) limit,
                 page = out(reg) page,
                 rest = out(reg) _,
                 options(nostack)
             );
         }
-        (page != NO_PAGE).then_some(page)
+        (page != ABANDONED).then_some(page)
     }
 
     #[inline(always)]
-    fn put_top(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-        // SAFETY: as in `take_top`.
+    fn push(&self, slabs: &Slabs, number: usize, capacity: u64, page: u64) -> bool {
+        let count: u64;
+        // SAFETY: as in `pop`. The capacity is at most the number of the stack's pages. The store before the last one is to an
+        // entry above the count, which no thread reads, so an interruption after it has no effect.
         unsafe {
             asm!(
                 begin!(),
-                "cmp qword ptr [{top}], -1",
-                "jne 5f",
-                "mov qword ptr [{top}], {page}",
-                end!("", "{given_up}"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                top = in(reg) stack.top.as_ptr(),
-                page = in(reg) page,
-                rest = out(reg) _,
-                given_up = label { return false },
-                options(nostack)
-            );
-        }
-        true
-    }
-
-    #[inline]
-    fn pop(&self, cpu: usize, stack: &Stack, more: u64, limit: u64) -> Option<u64> {
-        let page: u64;
-        // SAFETY: as in `take_top`. The count is CLOSED, with which no page is read, or at most the capacity (`Stack`).
-        unsafe {
-            asm!(
-                begin!(),
-                "mov {left}, qword ptr [{count}]",
-                "sub {left}, 1",
-                "js 5f",
-                "mov {page}, qword ptr [{pages} + 8 * {left}]",
-                "lea {rest}, [{page} + {more}]",
-                "cmp {rest}, {limit}",
-                "ja 5f",
-                "mov qword ptr [{count}], {left}",
-                end!("mov {page}, -1", "6f"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                count = in(reg) stack.count.as_ptr(),
-                pages = in(reg) stack.pages.as_ptr(),
-                more = in(reg) more,
-                limit = in(reg) limit,
-                left = out(reg) _,
-                page = out(reg) page,
-                rest = out(reg) _,
-                options(nostack)
-            );
-        }
-        (page != NO_PAGE).then_some(page)
-    }
-
-    #[inline]
-    fn push(&self, cpu: usize, stack: &Stack, page: u64) -> bool {
-        // SAFETY: as in `pop`. The store before the last one is to an entry above the count, which no thread reads, so an
-        // interruption after it has no effect.
-        unsafe {
-            asm!(
-                begin!(),
-                "mov {rest}, qword ptr [{count}]",
+                find_stack!(),
+                "mov {rest}, qword ptr [{stack}]",
                 "cmp {rest}, {capacity}",
                 "jae 5f",
-                "mov qword ptr [{pages} + 8 * {rest}], {page}",
+                "mov qword ptr [{stack} + 8 * {rest} + 16], {page}",
                 "add {rest}, 1",
-                "mov qword ptr [{count}], {rest}",
-                end!("", "{given_up}"),
-                area = in(reg) self.area,
-                cpu = in(reg) cpu,
-                count = in(reg) stack.count.as_ptr(),
-                pages = in(reg) stack.pages.as_ptr(),
-                capacity = in(reg) stack.pages.len(),
+                "mov qword ptr [{stack}], {rest}",
+                end!("xor {rest:e}, {rest:e}", "6f"),
+                area = in(reg) self.area.get(),
+                cpus = in(reg) slabs.cpus(),
+                stack = inout(reg) slabs.base().wrapping_add(number * STACK_WORDS) => _,
+                capacity = in(reg) capacity,
                 page = in(reg) page,
-                rest = out(reg) _,
-                given_up = label { return false },
+                rest = out(reg) count,
                 options(nostack)
             );
         }
-        true
+        count != 0
     }
 
-    fn close(&self, cpu: usize, stack: &Stack) -> Option<u64> {
+    fn close(&self, cpu: usize, count_at: &AtomicU64) -> Option<u64> {
         let count: u64;
-        // SAFETY: as in `take_top`.
+        // SAFETY: as in `pop`, with a borrowed atomic.
         unsafe {
             asm!(
                 begin!(),
+                "cmp fs:[{area} + 4], {cpu:e}",
+                "jne 5f",
                 "mov {count}, qword ptr [{count_at}]",
                 "mov qword ptr [{count_at}], -2",
                 end!("mov {count}, -2", "6f"),
-                area = in(reg) self.area,
+                area = in(reg) self.area.get(),
                 cpu = in(reg) cpu,
-                count_at = in(reg) stack.count.as_ptr(),
+                count_at = in(reg) count_at.as_ptr(),
                 count = out(reg) count,
                 rest = out(reg) _,
                 options(nostack)
             );
         }
-        // Never CLOSED in practice: the caller holds the lock that is needed to close it.
-        (count != CLOSED).then_some(count)
+        // Never Stack::CLOSED in practice: the caller holds the lock that is needed to close it.
+        (count != Stack::CLOSED).then_some(count)
     }
 
     fn fence(&self, cpu: usize) {
@@ -317,21 +287,18 @@ mod tests {
     const THREADS: u64 = 4;
     /// Numbers that a thread holds at first.
     const HELD: u64 = 8;
+    const CAPACITY: u64 = 64;
     const MOVES: usize = 2_000;
     const COLLECTIONS: usize = 60_000;
     /// Steps that are to be abandoned.
     const STEPS: u64 = 200;
 
     /// Pops numbers from the current CPU's stack and pushes them, until `done`. Returns the numbers that it still holds.
-    fn work(cpus: &Rseq, stacks: &[Stack], mut held: Vec<u64>, done: &AtomicBool) -> Vec<u64> {
+    fn work(cpus: &Rseq, slabs: &Slabs, mut held: Vec<u64>, done: &AtomicBool) -> Vec<u64> {
         for turn in 0_u64.. {
-            let cpu = cpus.current();
-            let stack = &stacks[cpu];
-            match (turn % 4, held.last()) {
-                (0, _) => held.extend(cpus.take_top(cpu, stack, 0, u64::MAX)),
-                (1, _) => held.extend(cpus.pop(cpu, stack, 0, u64::MAX)),
-                (2, Some(last)) if cpus.put_top(cpu, stack, *last) => drop(held.pop()),
-                (3, Some(last)) if cpus.push(cpu, stack, *last) => drop(held.pop()),
+            match (turn % 2, held.last()) {
+                (0, _) => held.extend(cpus.pop(slabs, 0, 0, u64::MAX)),
+                (1, Some(last)) if cpus.push(slabs, 0, CAPACITY, *last) => drop(held.pop()),
                 _ if done.load(Ordering::Relaxed) => break,
                 _ => {}
             }
@@ -354,16 +321,16 @@ mod tests {
     #[test]
     fn steps_of_migrating_threads_are_done_completely_or_not_at_all() {
         let Some(cpus) = Rseq::new() else { return };
-        let stacks: Vec<Stack> = (0..cpus.count()).map(|_| Stack::new(64)).collect();
+        let slabs = Slabs::new(cpus.count());
         let done = AtomicBool::new(false);
         let (sender, threads) = mpsc::channel();
         let mut all: Vec<u64> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..THREADS)
                 .map(|thread| {
-                    let (sender, cpus, stacks, done) = (sender.clone(), &cpus, &stacks, &done);
+                    let (sender, cpus, slabs, done) = (sender.clone(), &cpus, &slabs, &done);
                     scope.spawn(move || {
                         sender.send(gettid()).unwrap();
-                        work(cpus, stacks, (thread * HELD..(thread + 1) * HELD).collect(), done)
+                        work(cpus, slabs, (thread * HELD..(thread + 1) * HELD).collect(), done)
                     })
                 })
                 .collect();
@@ -371,10 +338,9 @@ mod tests {
             done.store(true, Ordering::Relaxed);
             workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
         });
-        for stack in &stacks {
-            let count = |word: &AtomicU64| word.load(Ordering::Relaxed);
-            all.extend(stack.closed(count(&stack.count)).take(usize::MAX));
-            all.extend(Some(count(&stack.top)).filter(|top| *top != NO_PAGE));
+        for cpu in 0..cpus.count() {
+            let stack = slabs.stack(cpu, 0).unwrap();
+            all.extend(stack.closed(stack.len(), CAPACITY).oldest(usize::MAX));
         }
         all.sort_unstable();
         assert_eq!(all, (0..THREADS * HELD).collect::<Vec<_>>());
@@ -391,6 +357,40 @@ mod tests {
         version.is_ok_and(|minor: u32| minor >= 35)
             && !std::env::var("GLIBC_TUNABLES").is_ok_and(|tunables| tunables.contains("rseq=0"))
             && keys.any(|key| key == AT_RSEQ_FEATURE_SIZE)
+    }
+
+    /// Repeats a step until it is not interrupted.
+    fn done<T>(step: impl FnMut() -> Option<T>) -> Option<T> {
+        std::iter::repeat_with(step).take(1000).flatten().next()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no assembly")]
+    fn steps_are_complete_and_only_on_their_cpu() {
+        let Some(cpus) = Rseq::new() else { return };
+        let allowed = sched_getaffinity(None).unwrap();
+        let (cpu, number, slabs) = (cpus.current(), 5, Slabs::new(cpus.count()));
+        pin(cpu);
+        let stack = slabs.stack(cpu, number).unwrap();
+        let push = |page| cpus.push(&slabs, number, 2, page).then_some(());
+        let pop = |more, limit| cpus.pop(&slabs, number, more, limit);
+        assert_eq!(pop(0, u64::MAX), None, "empty");
+        assert_eq!((done(|| push(40)), done(|| push(50)), push(51)), (Some(()), Some(()), None));
+        assert_eq!((stack.len(), stack.pages[1].load(Ordering::Relaxed)), (2, 50));
+        assert_eq!(pop(3, 52), None, "above the limit");
+        assert_eq!(
+            (done(|| pop(3, 53)), done(|| pop(0, u64::MAX)), pop(0, u64::MAX)),
+            (Some(50), Some(40), None)
+        );
+        assert_eq!(done(|| push(60)), Some(()));
+        assert_eq!(cpus.close(cpu + 1, stack.count), None, "of another CPU");
+        assert_eq!(done(|| cpus.close(cpu, stack.count)), Some(1));
+        assert_eq!((pop(0, u64::MAX), push(61)), (None, None), "closed");
+        assert_eq!(stack.closed(1, 2).oldest(1).collect::<Vec<_>>(), [60]);
+        // A thread on a CPU that has no stacks.
+        let none = Slabs::new(0);
+        assert!(!cpus.push(&none, 0, 2, 7) && cpus.pop(&none, 0, 0, u64::MAX).is_none());
+        sched_setaffinity(None, &allowed).unwrap();
     }
 
     #[test]
@@ -437,17 +437,19 @@ mod tests {
 
     /// Begins a step that lasts until it is told to end. Returns whether it was done rather than abandoned.
     fn endless_step(cpus: &Rseq, steps: &Steps, number: u64) -> bool {
-        // SAFETY: as in `Rseq::take_top`, with three borrowed atomics. The first store only tells that the step has begun.
+        // SAFETY: as in `Rseq::pop`, with three borrowed atomics. The first store only tells that the step has begun.
         unsafe {
             asm!(
                 begin!(),
+                "cmp fs:[{area} + 4], {cpu:e}",
+                "jne 5f",
                 "mov qword ptr [{begun}], {number}",
                 "8:",
                 "cmp qword ptr [{told}], {number}",
                 "jne 8b",
                 "mov qword ptr [{done}], {number}",
                 end!("", "{given_up}"),
-                area = in(reg) cpus.area,
+                area = in(reg) cpus.area.get(),
                 cpu = in(reg) cpus.current(),
                 begun = in(reg) steps.begun.as_ptr(),
                 told = in(reg) steps.told.as_ptr(),
@@ -505,7 +507,7 @@ mod tests {
     fn ranges_collected_from_a_cpu_during_its_steps_are_collected_once() {
         let Some(cpus) = Rseq::new() else { return };
         let space = Space::new(1, 1 << 16);
-        let allocator = Percpu::new(&space, 0, cpus).unwrap();
+        let allocator = Percpu::checked(&space, 0, cpus).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -3,7 +3,7 @@
 /// The number of cached sizes: 1, 2, 4 ... 1,024 pages. Larger ranges come from the central tree.
 pub(crate) const CLASSES: usize = if cfg!(loom) { 1 } else { 11 };
 /// The largest capacity of a stack in ranges. Under loom, as few as show every interleaving of threads.
-const STACK_MAX: u64 = if cfg!(loom) { 4 } else { 128 };
+pub(super) const STACK_MAX: u64 = if cfg!(loom) { 4 } else { 126 };
 /// A size whose stack would have a smaller capacity is not cached.
 const STACK_MIN: u64 = 2;
 /// Pages of one size that a CPU may cache: in the largest space, and in the smallest.
@@ -20,22 +20,9 @@ pub(crate) const KEPT_MAX: u64 = 1 << (CLASSES - 1);
 /// The class of a size: the base-2 logarithm of `pages`, rounded up. `None` for 0 pages and for more than [`KEPT_MAX`].
 #[inline(always)]
 pub(crate) fn class_of(pages: u64) -> Option<usize> {
-    CLASS_OF.get(usize::try_from(pages.wrapping_sub(1)).ok()?).map(|class| usize::from(*class))
-}
-
-/// The class by pages minus one. Without the instruction LZCNT, which not every x86-64 CPU has, computing the logarithm is
-/// slower than this table.
-static CLASS_OF: [u8; KEPT_MAX as usize] = class_table();
-
-/// Computes [`CLASS_OF`].
-const fn class_table() -> [u8; KEPT_MAX as usize] {
-    let mut classes = [0; KEPT_MAX as usize];
-    let mut pages = 2;
-    while pages <= KEPT_MAX {
-        classes[pages as usize - 1] = (pages - 1).ilog2() as u8 + 1;
-        pages += 1;
-    }
-    classes
+    let below = pages.wrapping_sub(1);
+    // An odd number is not 0, so that this is one instruction.
+    (below < KEPT_MAX).then(|| (2 * below + 1).ilog2() as usize)
 }
 
 /// The capacities of stacks and depots, for a space and a number of CPUs.
@@ -55,10 +42,10 @@ impl Shape {
     }
 
     /// The capacity of a class's stack in ranges; 0 if the class is not cached.
-    pub(crate) fn stack_capacity(&self, class: usize) -> usize {
+    pub(crate) fn stack_capacity(&self, class: usize) -> u64 {
         match (self.kept_pages >> class).min(STACK_MAX) {
             ..STACK_MIN => 0,
-            ranges => ranges as usize,
+            ranges => ranges,
         }
     }
 
@@ -83,8 +70,8 @@ mod tests {
     fn less_is_cached_in_a_smaller_space() {
         let kept =
             |pages: u64, cpus: usize| [0, 5, 10].map(|class| Shape::new(pages, cpus).stack_capacity(class));
-        assert_eq!(kept(1 << 36, 2), [128, 128, 16]);
-        assert_eq!(kept(1 << 20, 2), [128, 128, 8]);
+        assert_eq!(kept(1 << 36, 2), [126, 126, 16]);
+        assert_eq!(kept(1 << 20, 2), [126, 126, 8]);
         assert_eq!(kept(1 << 20, 256), [64, 2, 0]);
         assert_eq!(kept(100, 2), [8, 0, 0]);
         let depot = |pages: u64| [0, 5, 10].map(|class| Shape::new(pages, 2).depot_capacity(class));

@@ -1,0 +1,332 @@
+//! Whether frees are checked.
+
+use super::shape::KEPT_MAX;
+use super::table::Table;
+use crate::sync::{AtomicU8, AtomicU64, Ordering};
+use crate::{FreeError, Range, Space};
+use core::fmt::Debug;
+
+/// How an allocator treats wrong frees: [`Checked`], [`Audited`] or [`Trusting`].
+pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
+    /// Whether a range that the central tree allocated for a request may have another size than those of its class.
+    #[doc(hidden)]
+    const KNOWS_SIZES: bool;
+
+    /// For a space.
+    #[doc(hidden)]
+    fn new(space: &Space) -> Self;
+
+    /// Records a range of a class that is allocated, and returns its first page.
+    #[doc(hidden)]
+    fn allocate(&self, range: Range) -> u64;
+
+    /// Records that a range is free, if it was allocated with this size, which is that of a class. False if the central tree
+    /// allocated it, for a wrong free, and where finding out takes longer.
+    #[doc(hidden)]
+    fn release(&self, range: Range) -> bool;
+
+    /// Like `release`, also where it takes longer.
+    #[doc(hidden)]
+    fn release_far(&self, _range: Range) -> bool {
+        false
+    }
+
+    /// Records a range that was allocated from the central tree, which knows its size if it has no class.
+    #[doc(hidden)]
+    fn allocate_central(&self, _first: u64, _class: Option<usize>) {}
+
+    /// Checks that the central tree allocated the range that begins at a page.
+    ///
+    /// # Errors
+    /// If it did not.
+    #[doc(hidden)]
+    fn check_central(&self, _first: u64) -> Result<(), FreeError> {
+        Ok(())
+    }
+
+    /// Records that a range of the central tree is free. The caller holds the tree's lock.
+    #[doc(hidden)]
+    fn release_central(&self, _first: u64) {}
+
+    /// Records that free ranges of a class move.
+    #[doc(hidden)]
+    fn moved(&self, _class: usize, _firsts: &[u64], _to: Place) {}
+
+    /// Whether a free range of a class may move from a stack to another place, which is recorded. If it may not, a wrong free
+    /// brought it.
+    #[doc(hidden)]
+    fn may_leave(&self, _class: usize, _first: u64, _to: Place) -> bool {
+        true
+    }
+
+    /// The error of a wrong free that was found since the last call.
+    ///
+    /// # Errors
+    /// [`FreeError::Earlier`]
+    #[doc(hidden)]
+    fn report(&self) -> Result<(), FreeError> {
+        Ok(())
+    }
+
+    /// Memory in use in bytes, if at most `reached_pages` pages were used.
+    #[doc(hidden)]
+    fn memory_bytes(&self, _reached_pages: u64) -> u64 {
+        0
+    }
+}
+
+/// Where free ranges of a class are.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a CPU's stack.
+    Stack,
+    /// In a depot.
+    Depot,
+    /// In the central tree.
+    Tree,
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Audited {}
+    impl Sealed for super::Checked {}
+    impl Sealed for super::Trusting {}
+}
+
+/// Detects a range that is freed twice, with another size, or without having been allocated. A byte per page records the
+/// size of the allocated range that begins there. CPUs whose ranges are neighbours share cache lines of these bytes.
+#[derive(Debug)]
+pub struct Checked {
+    marks: Table,
+}
+
+/// Detects wrong frees when a batch of free ranges leaves a CPU: a range that is not allocated, or of another class. The free
+/// that finds it returns [`FreeError::Earlier`]. Until then, a range that was freed twice may be allocated twice.
+///
+/// A byte per page records the class of the range that begins there and where it is. It is read and written only when
+/// batches move, so that CPUs rarely share its cache line.
+#[derive(Debug)]
+pub struct Audited {
+    marks: Table,
+    /// The first page, plus one, of a range whose wrong free was found and not reported yet.
+    wrong: AtomicU64,
+}
+
+/// Believes every free, as Linux does. A wrong free may lead to ranges that overlap. If callers can't free a range twice, as
+/// in crate `dma`, whose mappings are values that a free consumes, a check finds nothing.
+#[derive(Debug)]
+pub struct Trusting;
+
+/// Mark of a page at which no allocated range begins.
+const FREE: u8 = 0;
+/// Mark of a range that was allocated from the central tree, which records its size.
+const UNCACHED: u8 = u8::MAX;
+/// Sizes up to this one have a mark of their own.
+const EXACT_PAGES_MAX: u64 = 240;
+/// Base-2 logarithm of the step in which larger sizes share marks.
+const MARK_STEP_ORDER: u32 = 7;
+
+const _: () = assert!(EXACT_PAGES_MAX + (KEPT_MAX >> MARK_STEP_ORDER) < UNCACHED as u64);
+
+/// The mark of an allocated range of a class: its size in one byte, exact up to [`EXACT_PAGES_MAX`] pages.
+#[inline(always)]
+fn mark_of(pages: u64) -> u8 {
+    if pages <= EXACT_PAGES_MAX {
+        pages as u8
+    } else {
+        (EXACT_PAGES_MAX + ((pages - 1) >> MARK_STEP_ORDER)) as u8
+    }
+}
+
+impl Checked {
+    /// Sets the mark of a page, and returns the page.
+    #[cold]
+    #[inline(never)]
+    fn mark(&self, first: u64, mark: u8) -> u64 {
+        if let Some(place) = self.marks.reach(first) {
+            place.store(mark, Ordering::Relaxed);
+        }
+        first
+    }
+
+    /// Removes a mark if it is right for the size.
+    #[inline(always)]
+    fn release_marked(mark: &AtomicU8, pages: u64) -> bool {
+        let is_right = mark.load(Ordering::Relaxed) == mark_of(pages);
+        if is_right {
+            // Before another thread can allocate the range.
+            mark.store(FREE, Ordering::Relaxed);
+        }
+        is_right
+    }
+}
+
+impl FreeCheck for Checked {
+    const KNOWS_SIZES: bool = true;
+
+    fn new(space: &Space) -> Self {
+        Self { marks: Table::new(space.first, space.last) }
+    }
+
+    #[inline(always)]
+    fn allocate(&self, range: Range) -> u64 {
+        match self.marks.near(range.first) {
+            Some(mark) => {
+                mark.store(mark_of(range.pages), Ordering::Relaxed);
+                range.first
+            }
+            None => self.mark(range.first, mark_of(range.pages)),
+        }
+    }
+
+    fn allocate_central(&self, first: u64, _class: Option<usize>) {
+        self.mark(first, UNCACHED);
+    }
+
+    #[inline(always)]
+    fn release(&self, range: Range) -> bool {
+        self.marks.near(range.first).is_some_and(|mark| Self::release_marked(mark, range.pages))
+    }
+
+    fn release_far(&self, range: Range) -> bool {
+        self.marks.get(range.first).is_some_and(|mark| Self::release_marked(mark, range.pages))
+    }
+
+    fn check_central(&self, first: u64) -> Result<(), FreeError> {
+        match self.marks.get(first).map_or(FREE, |mark| mark.load(Ordering::Relaxed)) {
+            FREE => Err(FreeError::NotAllocated),
+            UNCACHED => Ok(()),
+            _ => Err(FreeError::OtherSize),
+        }
+    }
+
+    fn release_central(&self, first: u64) {
+        self.mark(first, FREE);
+    }
+
+    fn memory_bytes(&self, reached_pages: u64) -> u64 {
+        self.marks.memory_bytes(reached_pages)
+    }
+}
+
+/// Added to the mark of a range in a depot.
+const IN_DEPOT: u8 = 1 << 7;
+
+impl Audited {
+    /// Sets the mark of a page.
+    fn mark(&self, first: u64, mark: u8) {
+        if let Some(place) = self.marks.reach(first) {
+            place.store(mark, Ordering::Relaxed);
+        }
+    }
+
+    /// The mark of a range of a class in a place.
+    fn mark_in(class: usize, place: Place) -> u8 {
+        match place {
+            Place::Stack => class as u8 + 1,
+            Place::Depot => (class as u8 + 1) | IN_DEPOT,
+            Place::Tree => FREE,
+        }
+    }
+}
+
+impl FreeCheck for Audited {
+    const KNOWS_SIZES: bool = false;
+
+    fn new(space: &Space) -> Self {
+        Self { marks: Table::new(space.first, space.last), wrong: AtomicU64::new(0) }
+    }
+
+    #[inline(always)]
+    fn allocate(&self, range: Range) -> u64 {
+        range.first
+    }
+
+    #[inline(always)]
+    fn release(&self, _range: Range) -> bool {
+        true
+    }
+
+    fn allocate_central(&self, first: u64, class: Option<usize>) {
+        if let Some(class) = class {
+            self.mark(first, Self::mark_in(class, Place::Stack));
+        }
+    }
+
+    fn moved(&self, class: usize, firsts: &[u64], to: Place) {
+        firsts.iter().for_each(|first| self.mark(*first, Self::mark_in(class, to)));
+    }
+
+    fn may_leave(&self, class: usize, first: u64, to: Place) -> bool {
+        let mark = self.marks.get(first).map_or(FREE, |mark| mark.load(Ordering::Relaxed));
+        let is_right = mark == Self::mark_in(class, Place::Stack);
+        match is_right {
+            true => self.mark(first, Self::mark_in(class, to)),
+            false => self.wrong.store(first + 1, Ordering::Relaxed),
+        }
+        is_right
+    }
+
+    fn report(&self) -> Result<(), FreeError> {
+        match self.wrong.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => match self.wrong.swap(0, Ordering::Relaxed) {
+                0 => Ok(()),
+                after => Err(FreeError::Earlier { first: after - 1 }),
+            },
+        }
+    }
+
+    fn memory_bytes(&self, reached_pages: u64) -> u64 {
+        self.marks.memory_bytes(reached_pages)
+    }
+}
+
+impl FreeCheck for Trusting {
+    const KNOWS_SIZES: bool = false;
+
+    fn new(_space: &Space) -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    fn allocate(&self, range: Range) -> u64 {
+        range.first
+    }
+
+    #[inline(always)]
+    fn release(&self, _range: Range) -> bool {
+        true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::shape::class_of;
+    use super::*;
+
+    #[test]
+    fn sizes_of_different_classes_have_different_marks() {
+        for pages in 1..=KEPT_MAX {
+            assert!(![FREE, UNCACHED].contains(&mark_of(pages)), "{pages}");
+            let is_distinct = pages <= EXACT_PAGES_MAX || pages % (1 << MARK_STEP_ORDER) == 0;
+            assert_eq!(mark_of(pages) < mark_of(pages + 1), is_distinct, "{pages}");
+            assert!(class_of(pages) == class_of(pages + 1) || is_distinct, "{pages}");
+        }
+    }
+
+    #[test]
+    fn an_audit_knows_class_and_place() {
+        let audit = Audited::new(&Space::new(0, 99));
+        assert!(!audit.may_leave(2, 8, Place::Depot), "it was never in a stack");
+        assert_eq!(audit.report(), Err(FreeError::Earlier { first: 8 }));
+        assert_eq!(audit.report(), Ok(()));
+        audit.moved(2, &[8], Place::Stack);
+        assert!(!audit.may_leave(1, 8, Place::Depot), "another class");
+        assert!(audit.may_leave(2, 8, Place::Depot) && !audit.may_leave(2, 8, Place::Depot), "twice");
+        audit.moved(2, &[8], Place::Stack);
+        assert!(audit.may_leave(2, 8, Place::Tree) && !audit.may_leave(2, 8, Place::Tree), "twice");
+        assert!(!audit.may_leave(2, 1000, Place::Tree), "outside of the space");
+    }
+}
