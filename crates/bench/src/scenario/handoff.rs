@@ -95,6 +95,8 @@ impl Schedule {
 const NONE: Range = Range { first: 0, pages: 0 };
 
 /// The worker that allocates.
+// Workers change with each call, and share no cache line, of which CPUs fetch two at once.
+#[repr(align(128))]
 struct Producer {
     queue: Arc<Spsc>,
     schedule: Schedule,
@@ -118,6 +120,8 @@ impl Worker for Producer {
 }
 
 /// The worker that frees.
+// Workers change with each call, and share no cache line, of which CPUs fetch two at once.
+#[repr(align(128))]
 struct Consumer {
     queue: Arc<Spsc>,
     schedule: Schedule,
