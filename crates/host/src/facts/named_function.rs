@@ -102,8 +102,8 @@ impl NamedFunction {
 fn parse(message: &str) -> Option<Line> {
     let (device, body) = message::split_device(message);
     let Some(device) = device else {
-        let named = parse_nvme(message).or_else(|| parse_nvidia(message));
-        return named.or_else(|| parse_probe_failure(message)).or_else(|| parse_anywhere(message));
+        let named = parse_nvme(message).or_else(|| parse_probe_failure(message));
+        return named.or_else(|| parse_anywhere(message));
     };
     let address = device.bdf?;
     Some(Line { address, says: parse_body(device, body) })
@@ -161,19 +161,6 @@ fn parse_nvme(message: &str) -> Option<Line> {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     let address = address.trim_end().parse().ok()?;
     is_number.then_some(Line { address, says: Says::Driver("nvme".to_owned()) })
-}
-
-/// `NVRM: GPU 0000:01:00.0: RmInitAdapter`, `NVRM: GPU at PCI:0000:3b:00: GPU-...`, `NVRM: Xid (PCI:0000:3b:00): 79, ...`: of
-/// NVIDIA's own driver, which numbers no function but 0.
-fn parse_nvidia(message: &str) -> Option<Line> {
-    let rest = message.strip_prefix("NVRM: ")?;
-    let full = rest.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")).map(|(address, _)| address);
-    let by_device = || {
-        let (_, address) = rest.split_once("PCI:").filter(|(before, _)| before.len() < 16)?;
-        format!("{}.0", address.get(..10)?).parse().ok()
-    };
-    let address = full.and_then(|address| address.parse().ok()).or_else(by_device)?;
-    Some(Line { address, says: Says::Driver("nvidia".to_owned()) })
 }
 
 /// `vfio-pci: probe of 0000:0b:00.0 failed with error -22`, up to 6.9.

@@ -14,6 +14,7 @@ pub mod host_bridge;
 pub mod interrupt_remapping;
 pub mod iommu;
 pub mod memory_type;
+mod nvidia;
 pub mod pcie;
 mod problem;
 pub mod resource;
@@ -120,8 +121,10 @@ pub struct Device {
 pub fn classify(log: &Log<'_>) -> Vec<Logged> {
     let mut understood: Vec<Logged> = Vec::new();
     let mut pending: Option<Pending> = None;
+    let mut sentence = nvidia::Sentence::default();
     for record in log.records() {
         let (device, body) = split_device(xen::strip_prefix(record.message));
+        let device = sentence.take(record.message, device.as_ref()).or(device);
         let continues = pending.as_mut().is_some_and(|pending| {
             let last = understood.last_mut();
             last.is_some_and(|last| last.device == device && pending.take_line(&mut last.message, body))
@@ -162,6 +165,7 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
         .or_else(|| window::read(body).map(Message::Window))
         .or_else(|| eeh::read(body).map(Message::Eeh))
         .or_else(|| pcie::read(body).map(Message::Pcie))
+        .or_else(|| nvidia::read(body, device).map(Message::Pcie))
         .or_else(|| resource::read(body, device).map(Message::Resource))
         .or_else(|| host_bridge::read(body, device).map(Message::HostBridge))
         .or_else(|| memory_type::read(body).map(Message::MemoryType))
@@ -171,7 +175,8 @@ fn read_body(body: &str, device: Option<&Device>) -> Option<Message> {
 
 /// Takes the device prefix off a message.
 pub(crate) fn split_device(message: &str) -> (Option<Device>, &str) {
-    device_prefix(message).map_or((None, message), |(device, body)| (Some(device), body))
+    let split = device_prefix(message).or_else(|| nvidia::split_device(message));
+    split.map_or((None, message), |(device, body)| (Some(device), body))
 }
 
 fn device_prefix(message: &str) -> Option<(Device, &str)> {

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
         evidence: "the first such line of the PCI core or of its driver",
         fix: "look at what the log says just before, of it and of the port above it (AER, DPC, hot-plug, power states); take it off the \
               bus and scan again, or cut its power; keep it and its link from sleeping as a test (`pcie_aspm.policy=performance`, \
-              `pcie_port_pm=off`)",
+              `pcie_port_pm=off`). Of a GPU look at its power connectors, temperature and seat, too",
         risk: "what uses it ends when it is taken off the bus; without ASPM and power states of ports the machine draws more power",
         verify: "`lspci -vvs ADDRESS` shows no `!!! Unknown header type`, and no such line comes again",
     }],
@@ -116,6 +116,12 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
                   of it, `rescan` of /sys/bus/pci), or boot cold"
             .to_owned(),
     };
+    // NVIDIA, "Xid Errors": the event 79 may come of the bus, of heat or of the card itself.
+    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
+    let of_gpu = match driver.is_some_and(|driver| driver.value == "nvidia") {
+        true => "; look at the GPU's power connectors, temperature and seat (or riser), too",
+        false => "",
+    };
     Finding {
         id: Id::DeviceGone,
         severity: Severity::Critical,
@@ -124,7 +130,7 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
         evidence: vec![silent.at.clone()],
         fix: format!(
             "{first}. If it comes again, keep links and ports from sleeping for one boot (`pcie_aspm.policy=performance pcie_port_pm=off`): whether that ends \
-             it tells; update the card's and the machine's firmware"
+             it tells; update the card's and the machine's firmware{of_gpu}"
         )
         .into(),
         risk: "what uses the device ends when it is taken off the bus".to_owned(),

@@ -122,7 +122,7 @@ pub(super) fn read(body: &str) -> Option<PcieMessage> {
             .then_some(PcieMessage::TooSlow)
             .or_else(|| parse_packet(body)),
         b'W' | b'S' => parse_acs(body),
-        b'U' | b'N' => parse_inaccessible(body),
+        b'U' => parse_inaccessible(body),
         b'p' => parse_aspm(body).or_else(|| payload(body)).or_else(|| parse_slot(body)),
         b'c' => parse_payload_refused(body).or_else(|| parse_aspm(body)).or_else(|| parse_inaccessible(body)),
         b'n' | b'r' => parse_inaccessible(body).or_else(|| parse_slow_reset(body)),
@@ -256,7 +256,7 @@ fn parse_unknown_option(body: &str) -> Option<PcieMessage> {
 }
 
 /// That a device does not answer: drivers/pci/pci.c (`pci_power_up`, `pci_dev_wait`), drivers/net/ethernet/intel/{igb,igc} (`rd32`),
-/// drivers/nvme/host/pci.c (`nvme_warn_reset`), and NVIDIA's own driver.
+/// drivers/nvme/host/pci.c (`nvme_warn_reset`).
 fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
     let body = scan::of_drive(body).unwrap_or(body);
     let says = |start: &str, part: &str| body.starts_with(start) && body.contains(part);
@@ -264,8 +264,7 @@ fn parse_inaccessible(body: &str) -> Option<PcieMessage> {
         || says("can't change power state", "config space inaccessible")
         || says("not ready ", "; giving up")
         || says("PCIe link lost, device now detached", "")
-        || says("controller is down; will reset: ", "CSTS=0xffffffff")
-        || says("NVRM: ", "GPU has fallen off the bus");
+        || says("controller is down; will reset: ", "CSTS=0xffffffff");
     is_gone.then(|| PcieMessage::Inaccessible { from_d3cold: body.contains("from D3cold ") })
 }
 
@@ -331,7 +330,6 @@ mod tests {
             "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
             "Inaccessible { from_d3cold: false }",
         );
-        check("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "Inaccessible { from_d3cold: false }");
         check(
             "pci 0000:44:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:40:03.3 (capable of 63.012 Gb/s with 16.0 GT/s PCIe x4 link)",
             "Bandwidth { available_mbps: 31504, link: Link { speed_gts_tenths: 80, lanes: 4 }, limited_at: Some(0000:40:03.3), capable_mbps: Some(63012), capable: Some(Link { speed_gts_tenths: 160, lanes: 4 }) }",
