@@ -219,6 +219,7 @@ fn lost(line: &str, after: &str, without: &[String], with: &[String]) -> Option<
 fn void(id: &str, machine: &Machine, now: &Settings, then: &Settings) -> Option<String> {
     let is_untranslated = then.iommu == Some(false) || then.identity == Some(true);
     let bounces_again = now.bounces_none && !then.bounces_none;
+    let ends_encryption = now.encrypts != Some(false) && then.encrypts == Some(false);
     let fails = match id {
         "strict-on-fast-adapter" | "strict-against-request" | "virtual-iommu-strict" => {
             then.strict == Some(true) && then.identity != Some(true)
@@ -226,9 +227,9 @@ fn void(id: &str, machine: &Machine, now: &Settings, then: &Settings) -> Option<
         }
         "lazy-against-request" => then.strict == Some(false),
         "mask-32-bit" | "passthrough-exposed" | "swiotlb-small" => {
-            is_untranslated && !bounces_again && !now.is_open
+            is_untranslated && !bounces_again && !ends_encryption && !now.is_open
         }
-        "swiotlb-full" => is_untranslated && then.slots == now.slots,
+        "swiotlb-full" => is_untranslated && then.slots == now.slots && !ends_encryption,
         "swiotlb-forced" => then.bounces_all,
         "iommu-off" | "user-without-iommu" => then.iommu == Some(false),
         "snp-refused" => is_untranslated,

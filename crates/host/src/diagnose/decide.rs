@@ -11,14 +11,18 @@ use crate::facts::fault::Fault;
 use crate::facts::hypervisor::Hypervisor;
 use crate::facts::iommu::DomainType;
 use crate::facts::log::MaskOverflow;
-use crate::facts::{Adapter, Host};
+use crate::facts::{Adapter, Host, HostEncryption};
 use crate::{Bdf, Citation, Cited};
+use std::fmt;
 
 /// Drivers that hand a function to user space, by the start of their names.
 const USER_DRIVERS: [&str; 5] = ["uio", "igb_uio", "nic_uio", "xen-pciback", "pciback"];
 /// What identity domains give up.
 const NO_PROTECTION: &str =
     "bus addresses are physical addresses: mappings cost nothing, and nothing confines its DMA";
+/// What copying rests on where only the command line asks for memory encryption.
+const ENCRYPTION_CONDITION: &str =
+    "processor and firmware have memory encryption (SME), for which the command line asks";
 /// A driver that holds a function without using it.
 const STUB_DRIVER: &str = "pci-stub";
 
@@ -374,22 +378,28 @@ fn untranslated(host: &Host, adapter: &Adapter, dma_path: DmaPath, mut evidence:
         evidence.push(overflow.at.clone());
         return verdict(dma_path, Some(reason), evidence);
     }
-    if let Some((mask, end)) = beyond_mask(host, adapter) {
-        if let Some(never) = &host.bounce.never {
-            let reason = format!(
-                "its {}-bit mask does not reach memory up to {:#x}, and bounce buffers are off: mappings \
-                 above the mask fail",
-                mask.value, end.value
-            );
-            evidence.extend([mask.at.clone(), end.at.clone(), never.clone()]);
-            return verdict(dma_path, Some(reason), evidence);
-        }
-        let reason = format!(
-            "its {}-bit mask does not reach memory up to {:#x}, and nothing translates: buffers beyond are copied",
-            mask.value, end.value
-        );
-        evidence.extend([mask.at.clone(), end.at.clone()]);
-        return verdict(DmaPath::Bounce, Some(reason), evidence);
+    if let Some((mask, beyond)) = beyond_mask(host, adapter) {
+        evidence.extend([mask.at.clone(), beyond.cite().clone()]);
+        let condition = match beyond {
+            Beyond::EncryptionBit(encryption) if !encryption.is_in_effect => Some(ENCRYPTION_CONDITION),
+            _ => None,
+        };
+        let beyond = format!("its {}-bit mask does not reach {beyond}", mask.value);
+        let verdict = match &host.bounce.never {
+            Some(never) => {
+                evidence.push(never.clone());
+                let reason = format!("{beyond}, and bounce buffers are off: mappings above the mask fail");
+                verdict(dma_path, Some(reason), evidence)
+            }
+            None => {
+                let reason = format!("{beyond}, and nothing translates: buffers beyond are copied");
+                verdict(DmaPath::Bounce, Some(reason), evidence)
+            }
+        };
+        return match condition {
+            Some(condition) => verdict.provided_that(condition),
+            None => verdict,
+        };
     }
     let reason = (dma_path == DmaPath::Identity).then(|| NO_PROTECTION.to_owned());
     let verdict = verdict(dma_path, reason, evidence);
@@ -401,8 +411,48 @@ fn untranslated(host: &Host, adapter: &Adapter, dma_path: DmaPath, mut evidence:
     }
 }
 
+/// What of memory a mask does not reach.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Beyond<'h> {
+    /// Memory that ends here.
+    Memory(&'h Cited<u64>),
+    /// All of it, as the encryption bit is in each address.
+    EncryptionBit(&'h HostEncryption),
+}
+
+impl Beyond<'_> {
+    /// Cites what lies there.
+    pub(super) fn cite(&self) -> &Citation {
+        match self {
+            Self::Memory(end) => &end.at,
+            Self::EncryptionBit(encryption) => &encryption.at,
+        }
+    }
+}
+
+impl fmt::Display for Beyond<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(end) => write!(f, "memory up to {:#x}", end.value),
+            Self::EncryptionBit(_) => f.write_str(
+                "the bit that AMD's memory encryption (SME) sets in the address of each buffer, 47 or 51",
+            ),
+        }
+    }
+}
+
+/// The mask and what it does not reach, of the addresses that a device is given where nothing translates.
+pub(super) fn beyond_mask<'h>(host: &'h Host, adapter: &'h Adapter) -> Option<(&'h Cited<u32>, Beyond<'h>)> {
+    let mask = adapter.dma_mask_bits.as_ref()?;
+    let encryption = host.host_encryption.as_ref().filter(|encryption| encryption.is_beyond(mask.value));
+    match encryption {
+        Some(encryption) => Some((mask, Beyond::EncryptionBit(encryption))),
+        None => memory_beyond_mask(host, adapter).map(|(mask, end)| (mask, Beyond::Memory(end))),
+    }
+}
+
 /// The mask and the end of memory, if memory goes beyond the mask.
-pub(super) fn beyond_mask<'h>(
+pub(super) fn memory_beyond_mask<'h>(
     host: &'h Host,
     adapter: &'h Adapter,
 ) -> Option<(&'h Cited<u32>, &'h Cited<u64>)> {

@@ -10,6 +10,7 @@ use super::named_function::{self, NamedFunction};
 use super::refused_allocation::{RefusalFollower, RefusedAllocation, Wanted};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
+use crate::kernel::message::swiotlb::Encryption;
 use crate::kernel::message::{
     AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage,
     InterruptRemappingMessage, IommuMessage, Logged, MemoryTypeMessage, Message, PcieMessage,
@@ -233,6 +234,10 @@ pub struct LogFacts {
     pub groups: HashMap<Bdf, Cited<u32>>,
     /// Memory is encrypted: all direct DMA is bounced.
     pub memory_encryption: Option<Citation>,
+    /// A host encrypts its memory for itself (AMD SME): devices reach it if their mask reaches the encryption bit.
+    pub host_encryption: Option<Citation>,
+    /// Memory is encrypted, and a buffer was bounced.
+    pub encrypted_bounce: Option<Citation>,
     /// Size of the bounce pool, bytes.
     pub swiotlb_bytes: Option<Cited<u64>>,
     /// The pool could not be had.
@@ -656,7 +661,14 @@ impl LogFacts {
                     at: at.clone(),
                 });
             }
-            SwiotlbMessage::ForcedByEncryption => self.memory_encryption = Some(at.clone()),
+            SwiotlbMessage::BouncedForEncryption(encryption) => {
+                self.encrypted_bounce = Some(at.clone());
+                match encryption {
+                    Encryption::Host => self.host_encryption = Some(at.clone()),
+                    Encryption::Guest => self.memory_encryption = Some(at.clone()),
+                    Encryption::Unnamed => {}
+                }
+            }
             SwiotlbMessage::MaskOverflow { address, bytes, mask, is_bounced, .. } => {
                 self.mask_overflows.push(MaskOverflow {
                     address: logged.bdf(),
@@ -879,6 +891,9 @@ impl LogFacts {
             BootMessage::MalformedOption(option) => self.keep_unknown_option(option, at),
             BootMessage::MemoryEncryption(features) if encrypts_guest(features) => {
                 self.memory_encryption = Some(at.clone());
+            }
+            BootMessage::MemoryEncryption(features) if features.iter().any(|feature| feature == "SME") => {
+                self.host_encryption = Some(at.clone());
             }
             _ => {}
         }

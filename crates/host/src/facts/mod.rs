@@ -10,6 +10,7 @@ pub mod configured;
 pub mod device_memory;
 pub mod fault;
 pub mod function;
+pub mod host_encryption;
 pub mod hypervisor;
 pub mod interrupts;
 pub mod invalidation_error;
@@ -28,6 +29,7 @@ pub mod unseen;
 
 pub use adapter::Adapter;
 pub use function::Function;
+pub use host_encryption::HostEncryption;
 pub use log_problem::LogProblem;
 pub use rdma::RdmaDevice;
 pub use unseen::Unseen;
@@ -60,6 +62,8 @@ pub struct Host {
     pub iommus: iommu::Iommus,
     /// Bounce buffers.
     pub bounce: bounce::Bounce,
+    /// The host encrypts its memory (AMD SME).
+    pub host_encryption: Option<HostEncryption>,
     /// Memory types, on x86.
     pub memory: Option<memory::MemoryTypes>,
     /// The partition, on POWER.
@@ -114,6 +118,9 @@ impl Host {
         let options = options.unwrap_or_default();
         let configured = configured::read(tree, &machine);
         let requests = Requests::collect(&options);
+        if host_encryption::is_of_guest(&log, &platform, requests.swiotlb_slots.is_some()) {
+            log.memory_encryption = log.memory_encryption.take().or_else(|| log.encrypted_bounce.clone());
+        }
         let listing = lspci::joined(lspci_texts(tree).iter().flat_map(lspci::parse).collect());
         let mut device_memory = std::mem::take(&mut log.device_memory);
         device_memory.extend(device_memory::of_listing(&listing));
@@ -146,6 +153,7 @@ impl Host {
             power: is_power.then(|| power::read(tree, kernel, words, nodes)),
             memory: memory::read(tree, &platform, iomem, log_text.as_ref(), &requests),
             bounce: bounce::read(tree, &log, &requests),
+            host_encryption: host_encryption::read(&log, &platform, &options),
             iommus,
             command_line: command_line
                 .map(|(text, (line, words))| Cited::new(words.clone(), text.cite(line, &words))),

@@ -180,6 +180,8 @@ pub(crate) struct Settings {
     pub aperture_mebibytes: Option<u64>,
     /// Devices are taken for isolated that are not: by the patch for ACS, or by VFIO's parameter.
     pub pretends_isolation: bool,
+    /// A host encrypts its memory, or not, by the line's last word (arch/x86/mm/mem_encrypt_identity.c, sme_enable).
+    pub encrypts: Option<bool>,
     /// Some word's effect is not known in this kernel.
     pub is_open: bool,
 }
@@ -241,6 +243,7 @@ pub(crate) fn settings(machine: &Machine, line: &str) -> Settings {
                 }
             }
             match name.as_str() {
+                "mem_encrypt" => now.encrypts = Some(word == "on"),
                 "swiotlb" if word == &words[0] => now.slots = word.parse().ok().or(now.slots),
                 // arch/x86/kernel/pci-dma.c, iommu_setup, and aperture_64.c: 32 MiB << order.
                 "iommu" if word.starts_with("memaper=") && machine.maker == Maker::Amd => {

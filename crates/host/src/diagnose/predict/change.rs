@@ -1,7 +1,7 @@
 //! Which findings lead to another DMA path, and to which.
 
 use crate::Bdf;
-use crate::diagnose::decide::beyond_mask;
+use crate::diagnose::decide::{Beyond, beyond_mask};
 use crate::diagnose::{DmaPath, Finding, Id, Verdict};
 use crate::facts::{Adapter, Host};
 use crate::power::partition::Platform;
@@ -30,7 +30,9 @@ pub(super) fn of<'h>(host: &Host, working: &Working<'h>, finding: &Finding) -> V
     };
     let change = |(adapter, verdict): &(&'h Adapter, &'h Verdict)| {
         let to = dma_path_after_fix(host, finding.id, adapter, verdict)?;
-        let only = (finding.id == Id::Mask32Bit).then_some("of which the buffer lies beyond the mask");
+        let all_beyond = matches!(beyond_mask(host, adapter), Some((_, Beyond::EncryptionBit(_))));
+        let only = (finding.id == Id::Mask32Bit && !all_beyond)
+            .then_some("of which the buffer lies beyond the mask");
         Some((*adapter, Change { from: verdict.dma_path, to, only }))
     };
     concerned.into_iter().filter_map(change).collect()

@@ -5,9 +5,10 @@ use super::{
     turn_iommu_on,
 };
 use crate::diagnose::advice::shown_argument;
-use crate::diagnose::decide::{beyond_mask, domain_type};
+use crate::diagnose::decide::{Beyond, beyond_mask, domain_type, memory_beyond_mask};
 use crate::diagnose::{Advice, Case, DmaPath, Explanation, Finding, Id, Severity, Verdict};
 use crate::facts::bounce::SLOT_BYTES;
+use crate::facts::host_encryption;
 use crate::facts::iommu::DomainType;
 use crate::facts::log::{InboundRange, MaskOverflow, PoolFull};
 use crate::facts::refused_allocation::{RefusedAllocation, Wanted};
@@ -33,6 +34,10 @@ const LOW_POOL_MEBIBYTES_MAX: u64 = 1024;
 /// What translation costs that is to end the need for bounce buffers.
 const TRANSLATION_RISK: &str = "each I/O then pays for a mapping; passthrough would not help";
 
+/// What it costs to have a device reach encrypted memory, or to give the encryption up.
+const ENCRYPTION_RISK: &str =
+    "translation costs a mapping per I/O; without encryption whoever takes memory modules out can read them";
+
 /// The rule, with what its findings mean.
 pub(super) const RULE: Rule = Rule {
     find,
@@ -42,13 +47,15 @@ pub(super) const RULE: Rule = Rule {
             meaning: "The driver asked for a DMA mask that does not reach the end of memory. Where nothing \
                       translates, buffers beyond the mask are copied through swiotlb. Where an IOMMU \
                       translates, all mappings of the adapter share the IOVAs below 4 GiB. POWER serves \
-                      such masks from its default window: see power-default-window.",
+                      such masks from its default window: see power-default-window. With AMD's memory encryption \
+                      (SME) each buffer's address has the encryption bit (47 or 51): a mask that does not reach it has all \
+                      buffers copied.",
             severity: "warning where buffers are copied; critical where bounce buffers are off and such \
                        mappings fail; note where an IOMMU translates",
             evidence: "`dma_mask_bits` of the device in sysfs, and the end of memory from `/proc/iomem` or \
-                       the kernel log",
+                       the kernel log; the kernel's line on memory encryption, or the command line",
             fix: "let the IOMMU translate for the adapter, or use an adapter and driver with a 64-bit mask; \
-                  where bounce buffers are off, remove `noforce` from `swiotlb=`",
+                  where bounce buffers are off, remove `noforce` from `swiotlb=`; or give memory encryption up (`mem_encrypt=off`)",
             risk: "translation costs a mapping per I/O; the bounce buffer pool takes 64 MiB below 4 GiB",
             verify: "`cat /sys/bus/pci/devices/ADDRESS/dma_mask_bits`, and `iotoll inspect` shows another \
                      DMA path",
@@ -103,6 +110,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let masks = case.working().filter_map(|(adapter, verdict)| narrow_mask(host, adapter, verdict));
     masks
         .chain(forced_bouncing(case))
+        .chain(encrypted_host_bounces(case))
         .chain(pool_ran_out(host))
         .chain(pool_missing(host))
         .chain(pool_nearly_full(host))
@@ -202,21 +210,24 @@ fn beyond_32_bits(host: &Host, bridge: &str, ranges: &[&InboundRange]) -> Option
 
 /// A finding if the adapter's mask does not reach all memory.
 fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Finding> {
-    let (mask, end) = beyond_mask(host, adapter)?;
+    // I/O addresses have no encryption bit.
+    let (mask, beyond) = match verdict.dma_path.is_translated() {
+        true => memory_beyond_mask(host, adapter).map(|(mask, end)| (mask, Beyond::Memory(end)))?,
+        false => beyond_mask(host, adapter)?,
+    };
     // POWER serves narrow masks from its default window: that is its own finding.
     if host.is_power() {
         return None;
     }
     let never = host.bounce.never.as_ref();
     let (severity, what, fix, risk) = match (verdict.dma_path, never) {
-        (DmaPath::Bounce, _) if host.bounce.forced.is_none() => (
-            Severity::Warning,
-            "buffers beyond it are copied through swiotlb at each I/O",
-            Advice::say("let the IOMMU translate for it (")
+        (DmaPath::Bounce, _) if host.bounce.forced.is_none() => {
+            let (copied, or_else, risk) = copied_beyond(host, beyond);
+            let wider = Advice::say("let the IOMMU translate for it (")
                 .and(translate_adapter(host, adapter))
-                .and_say("), or use an adapter and driver with a 64-bit mask"),
-            "translation costs a mapping per I/O; it protects memory at the same time",
-        ),
+                .and_say("), or use an adapter and driver with a 64-bit mask");
+            (Severity::Warning, copied, wider.and(or_else), risk)
+        }
         (DmaPath::NoIommu | DmaPath::Identity, Some(_)) => (
             Severity::Critical,
             "bounce buffers are off: mapping a buffer beyond it fails",
@@ -236,10 +247,14 @@ fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Find
         severity,
         address: Some(adapter.function.address),
         what: format!(
-            "its driver asked for a {}-bit DMA mask, and memory reaches {:#x}: {what}",
-            mask.value, end.value
+            "its driver asked for a {}-bit DMA mask, {}: {what}",
+            mask.value,
+            match beyond {
+                Beyond::Memory(end) => format!("and memory reaches {:#x}", end.value),
+                Beyond::EncryptionBit(_) => format!("which does not reach {beyond}"),
+            }
         ),
-        evidence: vec![mask.at.clone(), end.at.clone()],
+        evidence: vec![mask.at.clone(), beyond.cite().clone()],
         fix,
         risk: risk.to_owned(),
         verify: Advice::run(
@@ -247,6 +262,91 @@ fn narrow_mask(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Find
                 .arg(format!("/sys/bus/pci/devices/{}/dma_mask_bits", adapter.function.address)),
         )
         .and_say(", and `iotoll inspect`"),
+        gain: None,
+        predicted: Vec::new(),
+        forecast: None,
+    })
+}
+
+/// What is copied of an adapter whose mask does not reach this, another remedy than translation, and the risk of all.
+fn copied_beyond(host: &Host, beyond: Beyond<'_>) -> (&'static str, Advice, &'static str) {
+    match beyond {
+        Beyond::Memory(_) => (
+            "buffers beyond it are copied through swiotlb at each I/O",
+            Advice::default(),
+            "translation costs a mapping per I/O; it protects memory at the same time",
+        ),
+        Beyond::EncryptionBit(encryption) => (
+            match encryption.is_in_effect {
+                true => "all its buffers are copied through swiotlb at each I/O",
+                false => {
+                    "if the encryption is in effect, all its buffers are copied through swiotlb at each I/O"
+                }
+            },
+            Advice::say("; or ").and(end_encryption(host)),
+            ENCRYPTION_RISK,
+        ),
+    }
+}
+
+/// How a host stops encrypting its memory. Kernels may be built to begin with it, so that it does not do to take the option away.
+fn end_encryption(host: &Host) -> Advice {
+    let asked = host.options.iter().filter(|judged| judged.token.is(host_encryption::OPTION));
+    let line = asked.fold(LineEdit::of(host), |line, judged| line.remove(&judged.token.at.text));
+    Advice::say("give the encryption up: ")
+        .and(line.add("mem_encrypt=off").advice())
+        .and_say(" (where firmware's setup has TSME, that encrypts all memory without such a bit)")
+}
+
+/// How the IOMMU translates by default. If it is in use and no option asks for passthrough, it does (drivers/iommu/iommu.c,
+/// `iommu_subsys_init`).
+fn translate_by_default(host: &Host) -> Advice {
+    let identity = [Effect::Passthrough(true)];
+    match (LineEdit::asks(host, &identity), host.log.translation_active.is_some()) {
+        (true, _) => Advice::say(": ").and(LineEdit::of(host).stop_asking(&identity).advice()),
+        (false, true) => Advice::default(),
+        (false, false) => Advice::say(": ").and(turn_iommu_on(host, DefaultDomain::Translated)),
+    }
+}
+
+/// A finding on bounce buffers of a host with encrypted memory, where no adapter with a narrow mask is known.
+fn encrypted_host_bounces(case: &Case<'_>) -> Option<Finding> {
+    let host = case.host;
+    let at = host.log.encrypted_bounce.as_ref().filter(|_| host.bounce.forced.is_none())?;
+    let explains = |(adapter, verdict): (&Adapter, &Verdict)| {
+        verdict.dma_path == DmaPath::Bounce
+            && matches!(beyond_mask(host, adapter), Some((_, Beyond::EncryptionBit(_))))
+    };
+    if case.working().any(explains) {
+        return None;
+    }
+    let encryption = host.host_encryption.as_ref().filter(|encryption| encryption.is_in_effect);
+    let by_mask = "a device whose DMA mask does not reach the encryption bit in addresses (47 or 51), such as a mask of 32 bits, where no \
+                   IOMMU translates for it";
+    let what = match encryption {
+        Some(_) => format!(
+            "memory is encrypted (SME), and buffers were copied through swiotlb: as a rule those of {by_mask}"
+        ),
+        None => format!(
+            "memory is encrypted, and buffers were copied through swiotlb: on a host with AMD's SME as a rule those of {by_mask}; in a \
+             confidential guest (SEV, TDX) those of all DMA that is not translated"
+        ),
+    };
+    Some(Finding {
+        id: Id::Mask32Bit,
+        severity: if encryption.is_some() { Severity::Warning } else { Severity::Note },
+        address: None,
+        what,
+        evidence: vec![at.clone()].into_iter().chain(encryption.map(|encryption| encryption.at.clone())).collect(),
+        fix: match encryption {
+            Some(_) => Advice::say("let the IOMMU translate for it")
+                .and(translate_by_default(host))
+                .and_say("; or ")
+                .and(end_encryption(host)),
+            None => "on a host let the IOMMU translate for such devices, not pass addresses through; in a guest nothing from inside".into(),
+        },
+        risk: ENCRYPTION_RISK.to_owned(),
+        verify: "/sys/kernel/debug/swiotlb/io_tlb_used stays near 0 under load".into(),
         gain: None,
         predicted: Vec::new(),
         forecast: None,
@@ -329,12 +429,19 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
             grouped(MAPPING_BYTES_MAX)
         ));
     }
+    let encryption = host.host_encryption.as_ref().filter(|encryption| encryption.is_in_effect);
+    if encryption.is_some() {
+        what.push_str(
+            "; memory is encrypted (SME), which has all buffers copied of a device whose mask does not reach the encryption bit (47 or 51)",
+        );
+    }
     // The kernel tells of one request for memory in up to two lines.
     let is_same =
         |refused: &&RefusedAllocation| bytes_max.is_some_and(|bytes| refused.wanted == Wanted::Bytes(bytes));
     let refused = host.log.refused_allocations.iter().find(is_same).and_then(|refused| refused.at.first());
     let first = lines.first().map(|full| &full.at);
     let evidence = first.into_iter().chain(refused).cloned().chain(pool_citation(host));
+    let evidence = evidence.chain(encryption.map(|encryption| encryption.at.clone()));
     let adapter = address.and_then(|address| host.adapter(address));
     if adapter.is_some_and(|adapter| is_tried_with_less(host, adapter, lines)) {
         return tried_with_less(address, lines.len(), evidence.collect());
@@ -518,9 +625,13 @@ fn need_less(host: &Host, adapter: Option<&Adapter>) -> Advice {
     if let Some(said) = translated_now(host, adapter) {
         return said;
     }
-    match adapter {
+    let need_less = match adapter {
         Some(adapter) => have_translated(host, Some(adapter)).and_say(", or use a driver with a wider mask"),
         None => Advice::say("first stop the need (a wider mask, or translation)"),
+    };
+    match host.host_encryption.as_ref().is_some_and(|encryption| encryption.is_in_effect) {
+        true => need_less.and_say("; or ").and(end_encryption(host)),
+        false => need_less,
     }
 }
 

@@ -116,6 +116,8 @@ pub(super) fn iommu_maker(host: &Host) -> Maker {
         Some(vendor) if vendor.has_amd_vi() => Maker::Amd,
         _ if table.contains("DMAR") => Maker::Intel,
         _ if table.contains("IVRS") => Maker::Amd,
+        // Only AMD has this way to encrypt memory.
+        _ if host.log.host_encryption.is_some() => Maker::Amd,
         _ => Maker::Unknown,
     }
 }

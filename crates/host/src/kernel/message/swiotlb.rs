@@ -41,8 +41,8 @@ pub enum SwiotlbMessage {
         /// Slots in use.
         slots_used: Option<u64>,
     },
-    /// Encrypted memory cannot be reached by devices: everything is bounced.
-    ForcedByEncryption,
+    /// Memory is encrypted, and a buffer was bounced: any in a confidential guest, else that of a device whose mask is too narrow.
+    BouncedForEncryption(Encryption),
     /// A mapping that the device's mask cannot reach and that nothing can bounce.
     MaskOverflow {
         /// The bus address.
@@ -60,12 +60,23 @@ pub enum SwiotlbMessage {
     VmallocRejected,
 }
 
+/// How memory is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    /// The line does not say (since 5.4).
+    Unnamed,
+    /// By a host for itself (AMD SME).
+    Host,
+    /// For a guest (AMD SEV).
+    Guest,
+}
+
 /// Reads a message about bounce buffers.
 pub(super) fn read(body: &str) -> Option<SwiotlbMessage> {
     match body.as_bytes().first()? {
         b'P' => parse_pci_dma(body).or_else(|| placed(body)),
         b's' => software(body),
-        b'S' => adjusted(body),
+        b'S' => adjusted(body).or_else(|| parse_encryption(body)),
         b'D' => parse_out_of_space(body).or_else(|| parse_overflow(body)),
         b'o' | b'n' | b'm' => parse_overflow(body),
         b'M' => parse_encryption(body),
@@ -126,10 +137,17 @@ fn adjusted(text: &str) -> Option<SwiotlbMessage> {
     Some(SwiotlbMessage::Resized { mebibytes: scan::decimal(size)? })
 }
 
-/// Parses the message that memory encryption forces bouncing.
+/// `Memory encryption is active and system is using DMA bounce buffers`; from 4.14 to 5.3 `SME is active and ...`, `SEV is active
+/// and ...`.
 fn parse_encryption(text: &str) -> Option<SwiotlbMessage> {
-    text.starts_with("Memory encryption is active and system is using DMA bounce buffers")
-        .then_some(SwiotlbMessage::ForcedByEncryption)
+    let (what, _) = text.split_once(" is active and system is using DMA bounce buffers")?;
+    let encryption = match what {
+        "Memory encryption" => Encryption::Unnamed,
+        "SME" => Encryption::Host,
+        "SEV" => Encryption::Guest,
+        _ => return None,
+    };
+    Some(SwiotlbMessage::BouncedForEncryption(encryption))
 }
 
 /// `swiotlb: coherent allocation failed, size=134217728`, up to 4.17 `... failed for device 0000:01:00.0 size=2097152`.
@@ -238,8 +256,10 @@ mod tests {
         );
         check(
             "software IO TLB: Memory encryption is active and system is using DMA bounce buffers",
-            "ForcedByEncryption",
+            "BouncedForEncryption(Unnamed)",
         );
+        check("SME is active and system is using DMA bounce buffers", "BouncedForEncryption(Host)");
+        check("SEV is active and system is using DMA bounce buffers", "BouncedForEncryption(Guest)");
         check(
             "nvme 0000:00:04.0: DMA addr 0x00000001203dd002+54 overflow (mask ffffffff, bus limit 0).",
             "MaskOverflow { address: Some(4835889154), bytes: Some(54), mask: Some(4294967295), bus_limit: Some(0), is_bounced: false }",
