@@ -335,7 +335,7 @@ fn by_what_else_is_known(host: &Host, adapter: &Adapter) -> Verdict {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![off.at.clone()]);
     }
     // The link `iommu_group` lies beside the mask: whoever copied one would have copied the other.
-    if adapter.dma_mask_bits.is_some() {
+    if adapter.shows_mask() {
         return untranslated(host, adapter, DmaPath::NoIommu, vec![cite_missing_group(adapter)])
             .provided_that("the capture leaves no IOMMU group out");
     }

@@ -2,11 +2,12 @@
 
 use super::function::{Function, folder};
 use super::interrupts::Vector;
+use super::log::AnnouncedMasks;
 use super::{interrupts, numa};
 use crate::pci::lspci::Record;
 use crate::pci::names::{self, Ids};
 use crate::{Bdf, Citation, Cited, Tree};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Names of an adapter by the PCI ID database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub struct Adapter {
     pub names: Names,
     /// Names by which users know it.
     pub interfaces: Vec<Interface>,
-    /// Width of the streaming DMA mask that its driver set, in bits.
+    /// Width of the streaming DMA mask that its driver set, in bits: by sysfs, or as the driver announced it.
     pub dma_mask_bits: Option<Cited<u32>>,
     /// Width of the coherent DMA mask, in bits.
     pub coherent_mask_bits: Option<Cited<u32>>,
@@ -86,6 +87,11 @@ impl Adapter {
     /// Cites that it can be plugged in from outside, by the kernel's word.
     pub fn cite_removable(&self) -> Option<&Citation> {
         self.removable.as_ref().filter(|cited| cited.value == "removable").map(|cited| &cited.at)
+    }
+
+    /// Whether sysfs shows its mask: its IOMMU group would lie beside it.
+    pub fn shows_mask(&self) -> bool {
+        self.dma_mask_bits.as_ref().is_some_and(|mask| mask.at.file.starts_with("sys/"))
     }
 
     /// The streaming DMA mask, if its driver asks for fewer than 64 bits.
@@ -165,6 +171,15 @@ pub(super) fn complete(tree: &Tree, function: Function, tables: &AdapterTables) 
         slot: slot(tree, &function, &folder, tables),
         device_tree_node: device_tree_node(tree, &folder),
         function,
+    }
+}
+
+/// Completes masks that sysfs does not show by what drivers announced in the log.
+pub(super) fn complete_masks(adapters: &mut [Adapter], announced: &BTreeMap<Bdf, AnnouncedMasks>) {
+    for adapter in adapters {
+        let Some(masks) = announced.get(&adapter.function.address) else { continue };
+        adapter.dma_mask_bits = adapter.dma_mask_bits.take().or_else(|| masks.streaming.clone());
+        adapter.coherent_mask_bits = adapter.coherent_mask_bits.take().or_else(|| masks.coherent.clone());
     }
 }
 

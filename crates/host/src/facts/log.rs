@@ -12,7 +12,7 @@ use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::swiotlb::Encryption;
 use crate::kernel::message::{
-    AmdViMessage, BootMessage, DmaFault, EehMessage, GartMessage, HostBridgeMessage,
+    AmdViMessage, BootMessage, DmaFault, DriverMessage, EehMessage, GartMessage, HostBridgeMessage,
     InterruptRemappingMessage, IommuMessage, Logged, MemoryTypeMessage, Message, PcieMessage,
     ResourceMessage, SmmuMessage, SwiotlbMessage, VtDMessage, WindowMessage, XenMessage, classify, pcie,
     resource,
@@ -127,6 +127,15 @@ pub struct MaskOverflow {
     pub is_nommu: bool,
     /// The line.
     pub at: Citation,
+}
+
+/// Widths of the DMA masks that a driver announced, in bits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnnouncedMasks {
+    /// Of streaming mappings.
+    pub streaming: Option<Cited<u32>>,
+    /// Of coherent memory.
+    pub coherent: Option<Cited<u32>>,
 }
 
 /// Memory that devices below a host bridge can reach.
@@ -258,6 +267,10 @@ pub struct LogFacts {
     pub links_down: BTreeSet<String>,
     /// The domains of these bridges, by name.
     pub bridge_domains: HashMap<String, u32>,
+    /// DMA masks that drivers announced, by function.
+    pub dma_masks: BTreeMap<Bdf, AnnouncedMasks>,
+    /// Functions whose driver did not get the mask that it asked for.
+    pub masks_refused: BTreeMap<Bdf, Citation>,
     /// Mappings refused because of a mask.
     pub mask_overflows: Vec<MaskOverflow>,
     /// Faults, in order.
@@ -340,6 +353,8 @@ pub struct LogFacts {
     pub machine: Option<Cited<String>>,
     /// The kernel, by a call trace.
     pub traced_kernel: Option<Cited<KernelVersion>>,
+    /// The end of memory, as x86 counts it at boot.
+    pub memory_end: Option<Cited<u64>>,
     /// PCI functions that its lines name.
     pub functions: BTreeMap<Bdf, NamedFunction>,
     /// Conflicting memory types, `ioremap on RAM`.
@@ -379,6 +394,11 @@ impl LogFacts {
             // Only x86 prints the firmware's memory map in these words.
             if facts.architecture.is_none() && record.message.starts_with("BIOS-e820: ") {
                 facts.architecture = Some(Architecture::X86_64);
+            }
+            if let Some(end) = end_of_memory(record.message)
+                && facts.memory_end.as_ref().is_none_or(|known| known.value < end)
+            {
+                facts.memory_end = Some(Cited::new(end, log.cite(record)));
             }
             let shown = call_trace::read(record.message);
             facts.keep_call_trace(shown, || log.cite(record));
@@ -453,7 +473,7 @@ impl LogFacts {
             Message::InterruptRemapping(message) => {
                 self.interrupts_not_remapped.entry(*message).or_insert_with(|| at.clone());
             }
-            Message::Driver(_) => {}
+            Message::Driver(message) => self.keep_driver(message, logged),
         }
     }
 
@@ -689,6 +709,23 @@ impl LogFacts {
         const REFUSALS_MAX: usize = 64;
         if self.refused_allocations.len() < REFUSALS_MAX {
             self.refused_allocations.push(refused);
+        }
+    }
+
+    /// Keeps what a driver says of its device's masks.
+    fn keep_driver(&mut self, message: &DriverMessage, logged: &Logged) {
+        let Some(bdf) = logged.bdf() else { return };
+        let cited = |bits: u32| Cited::new(bits, logged.at.clone());
+        match message {
+            DriverMessage::Masks(masks) => {
+                let known = self.dma_masks.entry(bdf).or_default();
+                known.streaming = masks.streaming.map(cited).or(known.streaming.take());
+                known.coherent = masks.coherent.map(cited).or(known.coherent.take());
+            }
+            DriverMessage::MaskRefused => {
+                self.masks_refused.entry(bdf).or_insert_with(|| logged.at.clone());
+            }
+            _ => {}
         }
     }
 
@@ -970,6 +1007,15 @@ fn traced_kernel(message: &str) -> Option<KernelVersion> {
     let before = is_head.then(|| message.split_once(" #")).flatten()?.0;
     let release = before.rsplit(' ').next()?;
     release.starts_with(|c: char| c.is_ascii_digit()).then(|| KernelVersion::parse(release)).flatten()
+}
+
+/// The end of memory by `last_pfn = 0x83f380 max_arch_pfn = 0x400000000` (arch/x86/kernel/e820.c, `e820_end_pfn`), from 3.10 to 4.11
+/// with `e820: ` before it. A second such line tells where memory below 4 GiB ends.
+fn end_of_memory(message: &str) -> Option<u64> {
+    const PAGE_SHIFT: u32 = 12;
+    let rest = message.strip_prefix("e820: ").unwrap_or(message).strip_prefix("last_pfn = 0x")?;
+    let (frames, _) = rest.split_once(" max_arch_pfn")?;
+    u64::from_str_radix(frames, 16).ok()?.checked_mul(1 << PAGE_SHIFT)
 }
 
 /// The architecture that alone prints such messages. Endianness of POWER and width of Arm are guessed.

@@ -141,8 +141,9 @@ impl Host {
         iommus.complete_from_members(listed.chain(logged));
         let around = adapter::AdapterTables::read(tree, listing, &functions);
         let (bridges, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(Function::is_bridge);
-        let adapters: Vec<Adapter> =
+        let mut adapters: Vec<Adapter> =
             others.into_iter().map(|function| adapter::complete(tree, function, &around)).collect();
+        adapter::complete_masks(&mut adapters, &log.dma_masks);
         fault::resolve_streams(&mut log.faults, &adapters);
         let words = command_line.as_ref().map_or("", |(_, line)| line.1.as_str());
         let is_power = platform.architecture.as_ref().is_some_and(crate::kernel::Architecture::is_power);

@@ -58,7 +58,7 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
         kernel,
         distribution: distribution(tree),
         machine: machine(tree).or_else(|| said.machine.clone()),
-        memory_end: memory_end(tree, iomem, memory_kib.as_ref()),
+        memory_end: memory_end(tree, iomem, said, memory_kib.as_ref()),
         memory_kib,
         nodes: numa::read(tree),
     }
@@ -154,14 +154,22 @@ fn memory_kib(tree: &Tree) -> Option<Cited<u64>> {
 }
 
 /// Where memory ends, best source first: the memory blocks of sysfs need no privilege, `/proc/iomem`
-/// hides its addresses without one, and the amount of memory is at least a lower bound.
-fn memory_end(tree: &Tree, iomem: Option<&Iomem>, memory_kib: Option<&Cited<u64>>) -> Option<Cited<u64>> {
+/// hides its addresses without one, x86 logs it at boot, and the amount of memory is at least a lower bound.
+fn memory_end(
+    tree: &Tree,
+    iomem: Option<&Iomem>,
+    said: &LogFacts,
+    memory_kib: Option<&Cited<u64>>,
+) -> Option<Cited<u64>> {
+    // Of a log that was cut, the only line may be that on memory below 4 GiB.
+    let is_whole = |end: &&Cited<u64>| end.value > 1 << 32 || said.covers_boot;
+    let of_log = || said.memory_end.as_ref().filter(is_whole).cloned();
     let of_iomem = || {
         let last = iomem?.ram().into_iter().max_by_key(|ram| ram.value.last())?;
         Some(Cited::new(last.value.last().checked_add(1)?, last.at))
     };
     let of_amount = || memory_kib.map(|kib| Cited::new(kib.value.saturating_mul(1024), kib.at.clone()));
-    end_of_memory_blocks(tree).or_else(of_iomem).or_else(of_amount)
+    end_of_memory_blocks(tree).or_else(of_iomem).or_else(of_log).or_else(of_amount)
 }
 
 /// The end of the highest memory block that sysfs lists.

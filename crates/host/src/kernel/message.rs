@@ -6,6 +6,7 @@
 
 pub mod amd_vi;
 pub mod boot;
+pub mod dma_mask;
 pub mod driver;
 pub mod eeh;
 pub mod fault;

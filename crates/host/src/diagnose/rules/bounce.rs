@@ -180,9 +180,13 @@ fn beyond_32_bits(host: &Host, bridge: &str, ranges: &[&InboundRange]) -> Option
     let domain = host.log.bridge_domains.get(bridge);
     let below = |adapter: &&Adapter| domain.is_some_and(|domain| adapter.function.address.domain == *domain);
     let masks = |adapter: &Adapter| [adapter.dma_mask_bits.clone(), adapter.coherent_mask_bits.clone()];
-    let masks: Vec<_> = host.adapters.iter().filter(below).flat_map(masks).flatten().collect();
-    let narrow = masks.iter().find(|mask| mask.value <= SHARED_BITS_MAX);
-    if narrow.is_none() && !masks.is_empty() {
+    let below: Vec<&Adapter> = host.adapters.iter().filter(below).collect();
+    let mut masks = below.iter().copied().flat_map(masks).flatten();
+    let narrow = masks.find(|mask| mask.value <= SHARED_BITS_MAX).map(|mask| mask.at);
+    let refused = || below.iter().find_map(|adapter| host.log.masks_refused.get(&adapter.function.address));
+    let narrow = narrow.or_else(|| refused().cloned());
+    let all_known = !below.is_empty() && below.iter().all(|adapter| adapter.dma_mask_bits.is_some());
+    if narrow.is_none() && all_known {
         return None;
     }
     let of_domain = domain.map_or_else(String::new, |domain| format!(" (domain {domain:04x})"));
@@ -195,7 +199,7 @@ fn beyond_32_bits(host: &Host, bridge: &str, ranges: &[&InboundRange]) -> Option
              coherent mask at 32 bits, reaches none of it, and its allocations fail whatever `cma=`, `coherent_pool=` or `swiotlb=` say",
             first.bus.0
         ),
-        evidence: std::iter::once(first.at.clone()).chain(narrow.map(|mask| mask.at.clone())).collect(),
+        evidence: std::iter::once(first.at.clone()).chain(narrow).collect(),
         fix: "for such a device, have the bridge's window begin at 0 (`dma-ranges` in the device tree; on a Raspberry Pi 4 \
               `dtoverlay=pcie-32bit-dma`, on a Raspberry Pi 5 `dtoverlay=pcie-32bit-dma-pi5`); for one that can do more, have the \
               driver set both masks to what it can"
@@ -435,6 +439,10 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
             "; memory is encrypted (SME), which has all buffers copied of a device whose mask does not reach the encryption bit (47 or 51)",
         );
     }
+    let mask = address.and_then(|address| host.adapter(address)).and_then(Adapter::narrow_mask);
+    if let Some(mask) = mask {
+        what.push_str(&format!("; its driver set a DMA mask of {} bits", mask.value));
+    }
     // The kernel tells of one request for memory in up to two lines.
     let is_same =
         |refused: &&RefusedAllocation| bytes_max.is_some_and(|bytes| refused.wanted == Wanted::Bytes(bytes));
@@ -442,6 +450,7 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
     let first = lines.first().map(|full| &full.at);
     let evidence = first.into_iter().chain(refused).cloned().chain(pool_citation(host));
     let evidence = evidence.chain(encryption.map(|encryption| encryption.at.clone()));
+    let evidence = evidence.chain(mask.map(|mask| mask.at.clone()));
     let adapter = address.and_then(|address| host.adapter(address));
     if adapter.is_some_and(|adapter| is_tried_with_less(host, adapter, lines)) {
         return tried_with_less(address, lines.len(), evidence.collect());

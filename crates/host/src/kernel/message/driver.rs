@@ -1,6 +1,7 @@
 //! Drivers that failed to start, or found no memory for DMA: drivers/base/dd.c, mm/{page_alloc,cma}.c,
 //! drivers/nvme/host/pci.c, drivers/net/ethernet/mellanox/mlx5/core/cmd.c.
 
+use super::dma_mask::{self, Masks};
 use super::{Device, scan};
 
 /// A message about a driver.
@@ -32,6 +33,10 @@ pub enum DriverMessage {
     KernelWarning,
     /// An RDMA adapter has no memory key left: no more memory can be registered with it.
     NoMemoryKey,
+    /// A driver tells the DMA masks that it set.
+    Masks(Masks),
+    /// A driver did not get the DMA mask that it asked for.
+    MaskRefused,
 }
 
 /// Pages that were not to be had (mm/page_alloc.c, `warn_alloc`).
@@ -51,6 +56,9 @@ pub struct PagesRefused {
 pub(super) fn read(body: &str, device: Option<&Device>) -> Option<DriverMessage> {
     if device.is_some_and(|device| device.driver == "tegra-mc") {
         return parse_controller_refusal(body);
+    }
+    if let Some(message) = dma_mask::read(body, device) {
+        return Some(message);
     }
     match body.as_bytes().first()? {
         // Since 6.9: `probe with driver igb failed with error -5`.

@@ -42,6 +42,10 @@ impl Message {
             Self::Driver(DriverMessage::NoMemoryKey) => {
                 Some("an RDMA adapter has no memory key left, a limit of its own: registrations fail")
             }
+            Self::Driver(DriverMessage::MaskRefused) => {
+                Some("a driver did not get the DMA mask that it asked for")
+            }
+            Self::Driver(DriverMessage::Masks(_)) => None,
             Self::Fault(fault) if fault.cause == Cause::Interrupt => Some("an interrupt was refused"),
             Self::Fault(_) => Some("an IOMMU refused an access"),
             Self::InterruptRemapping(InterruptRemappingMessage::UserRefused) => {
