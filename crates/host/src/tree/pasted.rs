@@ -14,6 +14,7 @@
 mod bound;
 mod earlier_boot;
 mod hosts;
+mod joined;
 mod json_log;
 mod line;
 mod log_choice;
@@ -189,7 +190,12 @@ impl Cut {
     /// A text that is one file of the host.
     fn whole(path: &'static str, text: &str) -> Self {
         let mut part = Part::default();
-        (1..).zip(text.lines()).for_each(|(number, line)| part.push(number, line));
+        for (number, line) in (1..).zip(text.lines()) {
+            match path == LOG {
+                true => joined::messages(line).into_iter().for_each(|message| part.push(number, message)),
+                false => part.push(number, line),
+            }
+        }
         Self { parts: Parts::from([(path, part)]), ..Self::default() }
     }
 
@@ -308,7 +314,8 @@ fn cut_lines(text: &str) -> Cut {
     }
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
-        reader.take(number, &line::clean(line));
+        let line = line::clean(line);
+        joined::messages(&line).into_iter().for_each(|message| reader.take(number, message));
     }
     reader.finish()
 }
