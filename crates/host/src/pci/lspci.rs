@@ -119,7 +119,8 @@ pub fn parse(text: &Text) -> Vec<Record> {
     for (number, line) in text.lines() {
         parser.take(number, line);
     }
-    let is_cut_off = parser.is_within_capability();
+    // A text that was cut in its last line has no line break behind it.
+    let is_cut_off = parser.is_within_capability() || !text.body().ends_with('\n');
     parser.close();
     if let Some(last) = parser.records.last_mut().filter(|_| is_cut_off) {
         last.shows_driver = last.driver.is_some() || !last.modules.is_empty();
@@ -306,7 +307,7 @@ fn hex<T: TryFrom<u32>>(digits: &str, count: usize) -> Option<T> {
 
 /// Whether this can be the name of a driver, which is a folder of sysfs.
 fn is_driver(name: &str) -> bool {
-    !name.contains('/')
+    !name.is_empty() && !name.contains('/')
 }
 
 /// The lines of one record.
@@ -582,6 +583,15 @@ mod tests {
         assert_eq!((isa.vendor, isa.device), (Some(0x8086), Some(0x1234)));
         // Some function's driver is shown, so that of all is.
         assert!(nic.shows_driver && isa.shows_driver && !port.shows_driver);
+    }
+
+    #[test]
+    fn a_text_that_was_cut_in_its_last_line_says_nothing_of_a_driver() {
+        let text = "3b:00.0 Ethernet controller: x\n\tFlags: bus master, fast devsel, latency 0\n\tKernel driver in use: ";
+        let record = one(text);
+        assert_eq!((record.driver.is_some(), record.shows_driver), (false, false));
+        let whole = one("3b:00.0 Ethernet controller: x\n\tFlags: bus master, fast devsel, latency 0\n");
+        assert!(whole.shows_driver);
     }
 
     #[test]

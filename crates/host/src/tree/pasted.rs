@@ -22,6 +22,7 @@ mod named;
 mod prompt;
 mod quoted_printable;
 mod report;
+mod torn;
 mod within;
 
 pub use hosts::SeveralHosts;
@@ -141,6 +142,16 @@ impl Part {
         self.body.push(' ');
         self.body.push_str(line.trim_start());
         self.body.push('\n');
+    }
+
+    /// Takes away the line break behind the last line if the text ended in it: that is how a listing that was cut ends.
+    fn leave_open(&mut self, text: &str) {
+        let is_last =
+            |number: &u32| usize::try_from(*number).is_ok_and(|number| number >= text.lines().count());
+        let has_words = self.body.lines().next_back().is_some_and(|line| !line.is_empty());
+        if has_words && self.numbers.last().is_some_and(is_last) {
+            self.body.pop();
+        }
     }
 
     /// The lines with their numbers.
@@ -300,8 +311,18 @@ fn cut(text: &str) -> Cut {
     cut_lines(text)
 }
 
-/// Cuts a text that is as its host printed it.
+/// Cuts a text that is as its host printed it. Its last word may be torn.
 fn cut_lines(text: &str) -> Cut {
+    let whole = torn::without_torn_word(text);
+    let mut cut = cut_whole_lines(whole);
+    if let Some(listing) = cut.parts.get_mut(LISTING).filter(|_| whole.len() < text.len()) {
+        listing.leave_open(whole);
+    }
+    cut
+}
+
+/// Cuts a text of whole words.
+fn cut_whole_lines(text: &str) -> Cut {
     let shape = Shape::of(text);
     // Most texts are one log or one listing: then nothing is cut out of it, and messages without times stay.
     let whole = match shape {
