@@ -11,6 +11,7 @@ use crate::facts::fault::Fault;
 use crate::facts::hypervisor::Hypervisor;
 use crate::facts::iommu::DomainType;
 use crate::facts::log::MaskOverflow;
+use crate::facts::traced_mapping::{TracedMapping, TracedPath};
 use crate::facts::{Adapter, Host, HostEncryption};
 use crate::{Bdf, Citation, Cited};
 use std::fmt;
@@ -134,6 +135,7 @@ fn by_group(host: &Host, adapter: &Adapter) -> Verdict {
     match domain_type(host, adapter) {
         Some(domain) => by_domain_type(host, adapter, &domain),
         None => proven_by_log(host, adapter)
+            .or_else(|| shown_by_call_trace(host, adapter))
             .or_else(|| untranslated_graphics(host, adapter))
             .unwrap_or_else(|| without_domain_type(host, adapter)),
     }
@@ -182,6 +184,47 @@ fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let passes_through = passthrough(host).is_some_and(|cited| cited.value)
         || host.log.own_mapping.get(&adapter.function.address).is_some_and(|own| own.value);
     (!passes_through).then(|| translated(host, vec![fault.at.clone()]))
+}
+
+/// The verdict by the code in call traces: it is an adapter's if the warning names it, or if no other device has the driver that
+/// asked. Traces that differ tell of several devices, or of a change.
+fn shown_by_call_trace(host: &Host, adapter: &Adapter) -> Option<Verdict> {
+    let address = Some(adapter.function.address);
+    let driver = adapter.function.driver.as_ref().map(|driver| driver.value.replace('-', "_"));
+    let driver = driver.filter(|driver| is_only_one_with(host, driver));
+    let asked = |mapping: &&TracedMapping| match mapping.device {
+        Some(_) => mapping.device == address,
+        None => driver.as_ref().is_some_and(|driver| mapping.modules.contains(driver)),
+    };
+    let mappings: Vec<&TracedMapping> = host.log.traced_mappings.iter().filter(asked).collect();
+    let first = *mappings.first()?;
+    let is_translated = first.path == TracedPath::Translated;
+    if mappings.iter().any(|other| (other.path == TracedPath::Translated) != is_translated) {
+        return None;
+    }
+    let bounced = mappings.iter().find(|mapping| mapping.path == TracedPath::Bounced);
+    let verdict = match bounced {
+        _ if is_translated => translated(host, vec![first.at.clone()]),
+        Some(bounced) => {
+            let reason = "a call trace shows one of its buffers go through bounce buffers";
+            verdict(DmaPath::Bounce, Some(reason.to_owned()), vec![bounced.at.clone()])
+        }
+        None => untranslated(host, adapter, direct_path(host), vec![first.at.clone()]),
+    };
+    let is_named = mappings.iter().any(|mapping| mapping.device.is_some());
+    Some(match is_named {
+        true => verdict,
+        false => verdict.provided_that("no other device has its driver, whose mapping a call trace shows"),
+    })
+}
+
+/// Whether one adapter alone has this driver, as far as is known.
+fn is_only_one_with(host: &Host, driver: &str) -> bool {
+    let has = |adapter: &&Adapter| {
+        let own = adapter.function.driver.as_ref();
+        own.is_some_and(|own| own.value.replace('-', "_") == driver)
+    };
+    host.adapters.iter().filter(has).count() == 1
 }
 
 /// The DMA path of an adapter for which nothing translates, and nothing copies.

@@ -40,13 +40,32 @@ const FUNCTIONS: [(&str, Shown); 20] = [
     ("pci_alloc_consistent", Shown::Allocation(false)),
 ];
 
-/// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
-pub(super) fn read(message: &str) -> Option<Shown> {
-    let (before, _) = scan::split(message, "+0x")?;
+/// A line of a call trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame<'m> {
+    /// The function.
+    pub(super) function: &'m str,
+    /// The module that it is of; `None` if it is built in.
+    pub(super) module: Option<&'m str>,
+    /// It was called, and does not only lie on the stack (`? `).
+    pub(super) is_certain: bool,
+}
+
+/// The frame in a line: ` iommu_dma_map_page+0xcc/0x170`, ` nvme_queue_rq+0x1b1/0x6a0 [nvme]`.
+pub(super) fn frame(message: &str) -> Option<Frame<'_>> {
+    let (before, after) = scan::split(message, "+0x")?;
     // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
     let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').next()?;
     // On POWER before little endian the code's own name has a dot before it.
     let function = name.trim_start_matches('.');
+    // Since 5.16 the module's build ID may stand behind its name.
+    let module = after.split_once(" [").and_then(|(_, rest)| rest.split([']', ' ']).next());
+    Some(Frame { function, module, is_certain: !before.contains("? ") })
+}
+
+/// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
+pub(super) fn read(message: &str) -> Option<Shown> {
+    let function = frame(message)?.function;
     FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
 }
 

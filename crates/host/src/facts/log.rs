@@ -8,6 +8,7 @@ use super::invalidation_error::{self, Failure, InvalidationFailure};
 use super::log_problem::{LogProblem, LogProblems};
 use super::named_function::{self, NamedFunction};
 use super::refused_allocation::{RefusalFollower, RefusedAllocation, Wanted};
+use super::traced_mapping::{TraceFollower, TracedMapping};
 use super::{function, iommu};
 use crate::kernel::message::fault::{Cause, Reporter};
 use crate::kernel::message::swiotlb::Encryption;
@@ -287,6 +288,8 @@ pub struct LogFacts {
     pub emptied_slots: BTreeMap<Bdf, Citation>,
     /// A call trace that stands in an invalidation of a device's own translations.
     pub device_invalidation: Option<Citation>,
+    /// Mappings that call traces show.
+    pub traced_mappings: Vec<TracedMapping>,
     /// Memory for DMA that drivers did not get.
     pub refused_allocations: Vec<RefusedAllocation>,
     /// Base address registers without room in the address space, by function and number.
@@ -386,6 +389,7 @@ impl LogFacts {
             ..Self::default()
         };
         let mut refusals = RefusalFollower::default();
+        let mut traces = TraceFollower::default();
         for record in log.records() {
             // The firmware's tables are listed by ACPI, not by the IOMMU's own code.
             if facts.iommu_tables.is_none() && is_iommu_table(record.message) {
@@ -402,6 +406,7 @@ impl LogFacts {
             }
             let shown = call_trace::read(record.message);
             facts.keep_call_trace(shown, || log.cite(record));
+            traces.take(record.message, || log.cite(record));
             let refused = refusals.take(record.message, shown, || log.cite(record));
             refused.into_iter().for_each(|refused| facts.keep_refused_allocation(refused));
             if let Some((address, range, is_peer_memory)) = device_memory::read(record.message)
@@ -423,6 +428,7 @@ impl LogFacts {
                 facts.traced_kernel = kernel.map(|kernel| Cited::new(kernel, log.cite(record)));
             }
         }
+        facts.traced_mappings = traces.into_list();
         let mut problems = LogProblems::default();
         for logged in classify(&log) {
             problems.add(&logged);

@@ -25,6 +25,7 @@ pub mod power;
 pub mod rdma;
 pub mod refused_allocation;
 mod source;
+pub mod traced_mapping;
 pub mod unseen;
 
 pub use adapter::Adapter;
