@@ -488,10 +488,13 @@ impl fmt::Display for Beyond<'_> {
 pub(super) fn beyond_mask<'h>(host: &'h Host, adapter: &'h Adapter) -> Option<(&'h Cited<u32>, Beyond<'h>)> {
     let mask = adapter.dma_mask_bits.as_ref()?;
     let encryption = host.host_encryption.as_ref().filter(|encryption| encryption.is_beyond(mask.value));
-    match encryption {
-        Some(encryption) => Some((mask, Beyond::EncryptionBit(encryption))),
-        None => memory_beyond_mask(host, adapter).map(|(mask, end)| (mask, Beyond::Memory(end))),
-    }
+    let memory = || memory_beyond_mask(host, adapter).map(|(_, end)| Beyond::Memory(end));
+    // What is certain counts first.
+    let beyond = match encryption {
+        Some(encryption) if encryption.is_in_effect => Some(Beyond::EncryptionBit(encryption)),
+        _ => memory().or_else(|| encryption.map(Beyond::EncryptionBit)),
+    };
+    beyond.map(|beyond| (mask, beyond))
 }
 
 /// The mask and the end of memory, if memory goes beyond the mask.
