@@ -209,13 +209,24 @@ fn shown_by_call_trace(host: &Host, adapter: &Adapter) -> Option<Verdict> {
             let reason = "a call trace shows one of its buffers go through bounce buffers";
             verdict(DmaPath::Bounce, Some(reason.to_owned()), vec![bounced.at.clone()])
         }
-        None => untranslated(host, adapter, direct_path(host), vec![first.at.clone()]),
+        None => traced_direct(host, adapter, first),
     };
     let is_named = mappings.iter().any(|mapping| mapping.device.is_some());
     Some(match is_named {
         true => verdict,
         false => verdict.provided_that("no other device has its driver, whose mapping a call trace shows"),
     })
+}
+
+/// The verdict where a call trace shows the code of direct mapping, which runs for identity domains as it does without an IOMMU.
+fn traced_direct(host: &Host, adapter: &Adapter, mapping: &TracedMapping) -> Verdict {
+    let path = direct_path(host);
+    let verdict = untranslated(host, adapter, path, vec![mapping.at.clone()]);
+    let shows_none = host.iommus.visible || host.log.covers_boot || host.requests.iommu_off().is_some();
+    match path == DmaPath::NoIommu && !shows_none {
+        true => verdict.provided_that("no IOMMU is in use that passes its addresses through"),
+        false => verdict,
+    }
 }
 
 /// Whether one adapter alone has this driver, as far as is known.

@@ -5,7 +5,7 @@ use crate::kernel::{message, options};
 use crate::pci::lspci::Format;
 
 /// How messages begin that people quote in a sentence, or whose beginning a copy lost.
-const STARTS: [&str; 14] = [
+const STARTS: [&str; 15] = [
     "DMAR: ",
     "DMAR:[",
     "AMD-Vi: ",
@@ -20,6 +20,7 @@ const STARTS: [&str; 14] = [
     "EAL: ",
     "vfio: error no",
     "PCI device 0",
+    "NVRM: ",
 ];
 
 /// Longer words are no option that somebody talks about.
@@ -141,6 +142,8 @@ mod tests {
         check(format!("dmesg is full of: {full}"), &[Within::Message(full)]);
         let refused = "vfio error: 0000:01:00.0: group 1 is not viable";
         check(format!("qemu: -device vfio-pci,host=01:00.0: {refused}"), &[Within::Message(refused)]);
+        let gone = "NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.";
+        check(format!("after an hour dmesg has {gone}"), &[Within::Message(gone)]);
         check("add `iommu=pt` and look for DMAR: lines in the log".to_owned(), &[]);
         check("NOTDMAR: [DMA Read] Request device [00:14.0] fault addr 0".to_owned(), &[]);
         check(String::new(), &[]);
