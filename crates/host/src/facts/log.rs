@@ -844,7 +844,8 @@ impl LogFacts {
             PcieMessage::BusError { severity, .. } => {
                 let errors = self.pcie_errors.entry(bdf).or_default();
                 match severity.as_str() {
-                    severity if severity.starts_with("Corrected") => errors.corrected.add(at),
+                    // `Corrected` until Linux 6.7, `Correctable` since.
+                    severity if severity.starts_with("Correct") => errors.corrected.add(at),
                     severity if severity.contains("(Fatal)") => errors.fatal.add(at),
                     _ => errors.uncorrected.add(at),
                 }

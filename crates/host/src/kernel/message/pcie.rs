@@ -57,7 +57,7 @@ pub enum PcieMessage {
     },
     /// A bus error was reported.
     BusError {
-        /// `Corrected`, `Uncorrected (Fatal)` ...
+        /// `Corrected`, `Uncorrected (Fatal)` ...; since Linux 6.8 `Correctable`, `Uncorrectable (Fatal)` ...
         severity: String,
         /// The layer.
         layer: String,
