@@ -21,7 +21,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PAIRS = TARGET / "release/examples/pairs"
 N = 100_000
 # Valgrind has no restartable sequences: the program pretends.
-COUNTED = {name: f"{name}-counted" for name in ["percpu", "percpu-checked"]}
+COUNTED = {name: f"{name}-counted" for name in ["percpu", "percpu-audited", "percpu-checked"]}
 
 
 def names():

@@ -11,9 +11,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
 
-/// Names of the per-CPU allocators with restartable sequences that valgrind can execute.
-const COUNTED: &str = "percpu-counted";
-const COUNTED_CHECKED: &str = "percpu-checked-counted";
+/// Ends the names of per-CPU allocators with restartable sequences that valgrind can execute.
+const COUNTED: &str = "-counted";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,11 +23,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: pairs NAME|NAME=LIB.so COUNT; these are the names".into());
     };
     let space = Space::new(1, 0xf_ffff);
-    if [COUNTED, COUNTED_CHECKED].contains(&name.as_str()) {
-        return pairs(counted(&space, name == COUNTED_CHECKED)?.as_ref(), count.parse()?);
+    if let Some(name) = name.strip_suffix(COUNTED) {
+        return pairs(counted(&space, name)?.as_ref(), count.parse()?);
     }
     let contestant = match name.split_once('=') {
-        Some((name, library)) => Contestant::peer(name, &Peer::load(Path::new(library))?),
+        Some((name, library)) => {
+            // A peer may read the CPU's number from the C library's area, as Linux's allocator in user space does.
+            unregistered_cpus();
+            Contestant::peer(name, &Peer::load(Path::new(library))?)
+        }
         None => select(&built_in_contestants(), std::slice::from_ref(name))?.remove(0),
     };
     pairs(contestant.allocator(&space)?.as_ref(), count.parse()?)
@@ -46,17 +49,31 @@ fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
 
 /// The per-CPU allocator with restartable sequences that are not registered with the kernel.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[allow(unsafe_code, reason = "valgrind does not register restartable sequences, but executes their code")]
-fn counted(space: &Space, is_checked: bool) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
-    // SAFETY: this program has one thread, and valgrind registers none with the kernel.
-    let cpus = unsafe { iova::Rseq::unregistered() }.ok_or("the C library has no restartable sequences")?;
-    match is_checked {
-        true => Ok(Box::new(iova::Percpu::checked(space, 1 << 20, cpus)?)),
-        false => Ok(Box::new(iova::Percpu::trusting(space, 1 << 20, cpus)?)),
+fn counted(space: &Space, name: &str) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+    let cpus = unregistered_cpus().ok_or("restartable sequences are registered: not below valgrind")?;
+    match name {
+        "percpu" => Ok(Box::new(iova::Percpu::trusting(space, 1 << 20, cpus)?)),
+        "percpu-audited" => Ok(Box::new(iova::Percpu::audited(space, 1 << 20, cpus)?)),
+        "percpu-checked" => Ok(Box::new(iova::Percpu::checked(space, 1 << 20, cpus)?)),
+        _ => Err("expected percpu, percpu-audited or percpu-checked".into()),
     }
 }
 
+/// Restartable sequences below valgrind, which does not register them with the kernel but executes their code.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[allow(unsafe_code, reason = "counts instructions below valgrind")]
+fn unregistered_cpus() -> Option<iova::Rseq> {
+    if iova::Rseq::new().is_some() {
+        return None;
+    }
+    // SAFETY: this program has one thread, and the kernel has not registered its area.
+    unsafe { iova::Rseq::unregistered() }
+}
+
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn counted(_space: &Space, _is_checked: bool) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+fn counted(_space: &Space, _name: &str) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
     Err("no restartable sequences on this architecture".into())
 }
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn unregistered_cpus() {}
