@@ -122,6 +122,8 @@ pub struct MaskOverflow {
     pub bytes: Option<u64>,
     /// The highest bus address that the device can reach.
     pub mask: Option<u64>,
+    /// The highest one that its bus passes on, if that is less.
+    pub bus_limit: Option<u64>,
     /// It is the bounce buffer itself that lies beyond.
     pub is_bounced: bool,
     /// The line names `nommu`: the kernel maps with neither an IOMMU nor bounce buffers.
@@ -695,12 +697,14 @@ impl LogFacts {
                     Encryption::Unnamed => {}
                 }
             }
-            SwiotlbMessage::MaskOverflow { address, bytes, mask, is_bounced, .. } => {
+            SwiotlbMessage::MaskOverflow { address, bytes, mask, bus_limit, is_bounced } => {
+                let is_less = |limit: &u64| *limit != 0 && mask.is_some_and(|mask| *limit < mask);
                 self.mask_overflows.push(MaskOverflow {
                     address: logged.bdf(),
                     bus_address: *address,
                     bytes: *bytes,
                     mask: *mask,
+                    bus_limit: bus_limit.filter(is_less),
                     is_bounced: *is_bounced,
                     is_nommu: at.text.contains("nommu_map"),
                     at: at.clone(),

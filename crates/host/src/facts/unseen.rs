@@ -170,7 +170,7 @@ fn log(host: &Host) -> Option<Unseen> {
             };
             unseen(
                 ReadState::Partial,
-                "what the kernel said at boot",
+                "all that the kernel said at boot",
                 format!("{}: {gap}", host.log.file),
                 "a log saved at boot: /var/log/dmesg, or journalctl -k",
             )

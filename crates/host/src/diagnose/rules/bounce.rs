@@ -477,9 +477,11 @@ fn pool_ran_out_for(host: &Host, address: Option<Bdf>, lines: &[&PoolFull]) -> F
         };
         return Finding { fix, risk: risk.to_owned(), ..finding };
     }
-    let fix = match too_large {
-        true => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
-        false => bounce_less(host, adapter, slots),
+    let fix = match (too_large, bytes_max) {
+        (true, _) => split.and_say(". Besides, ").and(bounce_less(host, adapter, slots)),
+        (false, Some(_)) => bounce_less(host, adapter, slots),
+        (false, None) => Advice::say("find the size of the requests, which the line has lost: above 256 KiB no pool helps. Up to that, ")
+            .and(bounce_less(host, adapter, slots)),
     };
     Finding { fix, ..finding }
 }
@@ -702,7 +704,11 @@ fn overflow(host: &Host, lines: &[&MaskOverflow]) -> Option<Finding> {
         format!("; it wanted {bytes}{address:#x}")
     });
     let lines = counted(lines.len(), "line");
-    let what = format!("mappings beyond the device's mask{reach} failed ({lines}){wanted}");
+    let beyond = match first.bus_limit {
+        Some(limit) => format!("what its bus reaches ({limit:#x})"),
+        None => format!("the device's mask{reach}"),
+    };
+    let what = format!("mappings beyond {beyond} failed ({lines}){wanted}");
     let finding = no_bounce_buffer(host, first).finding(first.address, &what, &first.at);
     let adapter = first.address.and_then(|address| host.adapter(address));
     Some(Finding { fix: translated_now(host, adapter).unwrap_or(finding.fix), ..finding })
@@ -759,6 +765,41 @@ fn switched_off(host: &Host) -> Option<NoBounce> {
     })
 }
 
+/// A mapping beyond the mask, or beyond what the bus reaches, that is larger than any bounce buffer.
+fn too_large_to_bounce(host: &Host, overflow: &MaskOverflow) -> NoBounce {
+    /// Masks from this one on reach all memory of nearly all machines.
+    const WIDE_MASK: u64 = (1 << 38) - 1;
+    let adapter = overflow.address.and_then(|address| host.adapter(address));
+    if overflow.bus_limit.is_some() {
+        return NoBounce {
+            why: "its bus reaches less memory than its mask, and no bounce buffer has that many bytes",
+            evidence: None,
+            fix: "have the bus reach more (`dma-ranges` of the device tree, `_DMA` of ACPI: an update of the kernel's device tree or of firmware), or \
+                  the driver ask for at most 256 KiB at a time; until then keep memory below that address with `mem=`"
+                .into(),
+            risk: "with `mem=` the memory beyond is not used at all",
+        };
+    }
+    let fix = have_translated(host, adapter);
+    if overflow.mask.is_none_or(|mask| mask < WIDE_MASK) {
+        return NoBounce {
+            why: "no bounce buffer has that many bytes, so only translation brings it within reach",
+            evidence: None,
+            fix: fix.and_say("; or have its driver ask for at most 256 KiB at a time"),
+            risk: TRANSLATION_RISK,
+        };
+    }
+    NoBounce {
+        why: "no bounce buffer has that many bytes, so only translation brings it within reach; such requests are \
+              mostly for another device's memory, which firmware placed too high",
+        evidence: None,
+        fix: fix.and_say(
+            "; or have firmware place the other device's memory lower (`MMIO High Base`, `Above 4G Decoding`)",
+        ),
+        risk: TRANSLATION_RISK,
+    }
+}
+
 /// Why nothing bounced this mapping.
 fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
     let adapter = overflow.address.and_then(|address| host.adapter(address));
@@ -794,15 +835,7 @@ fn no_bounce_buffer(host: &Host, overflow: &MaskOverflow) -> NoBounce {
     }
     // kernel/dma/swiotlb.c, `IO_TLB_SEGSIZE`: a mapping takes at most 128 slots in a row.
     if overflow.bytes.is_some_and(|bytes| bytes > MAPPING_BYTES_MAX) {
-        return NoBounce {
-            why: "no bounce buffer has that many bytes, so only translation brings it within reach; such requests are \
-                  mostly for another device's memory, which firmware placed too high",
-            evidence: None,
-            fix: have_translated(host, adapter).and_say(
-                "; or have firmware place the other device's memory lower (`MMIO High Base`, `Above 4G Decoding`)",
-            ),
-            risk: TRANSLATION_RISK,
-        };
+        return too_large_to_bounce(host, overflow);
     }
     if let Some(failed) = &host.log.swiotlb_failed {
         return NoBounce {

@@ -110,15 +110,18 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
     if silent.value && !is_for_guest {
         return not_awake(address, &silent.at);
     }
+    // NVIDIA's driver waits for the users of a GPU when it is taken off the bus, and they do not end.
+    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
+    let is_nvidia = driver.is_some_and(|driver| driver.value == "nvidia");
     let first = match is_for_guest {
         true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
+        false if is_nvidia => "look at what the log says just before, of it and of the port above it; then boot cold".to_owned(),
         false => "look at what the log says just before, of it and of the port above it; then take it off the bus and scan again (`remove` \
                   of it, `rescan` of /sys/bus/pci), or boot cold"
             .to_owned(),
     };
     // NVIDIA, "Xid Errors": the event 79 may come of the bus, of heat or of the card itself.
-    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
-    let of_gpu = match driver.is_some_and(|driver| driver.value == "nvidia") {
+    let of_gpu = match is_nvidia {
         true => "; look at the GPU's power connectors, temperature and seat (or riser), too",
         false => "",
     };

@@ -1,11 +1,12 @@
 //! What to do about a refused access: the most probable cause first, each with what shows it.
 
 use crate::diagnose::Case;
-use crate::facts::Host;
 use crate::facts::device_memory::{self, DeviceMemory};
 use crate::facts::fault::{Fault, FaultKind};
 use crate::facts::invalidation_error::InvalidationFailure;
+use crate::facts::{Function, Host};
 use crate::kernel::message::fault::{Access, Cause, Reporter};
+use crate::pci::PortType;
 use crate::{Bdf, Citation};
 use std::collections::BTreeSet;
 
@@ -91,7 +92,8 @@ pub(super) fn of(case: &Case<'_>, faults: &[&Fault], first: &Fault) -> Remedy {
                 told.or_else(|| to_device_memory(host, first)).or_else(|| to_null(host, faults, first));
             let told = told.or_else(|| of_user_space(host, first));
             let told = told.or_else(|| of_graphics(host, first)).or_else(|| alike(host));
-            told.or_else(|| of_unmatched_unmap(host)).unwrap_or_else(|| of_mapping(host, first))
+            let told = told.or_else(|| of_unmatched_unmap(host)).or_else(|| between_gpus(host, first));
+            told.or_else(|| behind_bridge(host, first)).unwrap_or_else(|| of_mapping(host, first))
         }
     }
 }
@@ -111,9 +113,12 @@ fn of_interrupt(fault: &Fault) -> &'static str {
          such devices (quirks). `intremap=nosid` as a test does not compare the ID"
     } else if says("reserved") || says("Error accessing") {
         "update the kernel and the machine's firmware: the entry for the interrupt could not be read or is not valid"
-    } else if fault.reporter == Some(Reporter::VtD) {
+    } else if fault.reporter == Some(Reporter::VtD) && fault.is_at_boot {
         "once at boot it does no harm. If it goes on, update the kernel and the card's firmware; the line with the fault reason \
          tells more"
+    } else if fault.reporter == Some(Reporter::VtD) {
+        "the device's driver lost the interrupt, or the kernel freed it too early: update the kernel and the card's firmware; the \
+         line with the fault reason tells more"
     } else {
         "have the device use MSI instead of line interrupts, or update the machine's firmware, whose tables tell the IOMMU where \
          interrupts come from"
@@ -224,6 +229,46 @@ fn of_unmatched_unmap(host: &Host) -> Option<Remedy> {
          driver out or update it; a changed one (netmap and the like) does not use the DMA API right{way_round}"
     );
     Some(Remedy::new(fix, RISK_OF_IOMMU).shown_by(at))
+}
+
+/// GPUs that copy to each other, which NVIDIA supports with an IOMMU in guests only ("CUDA C++ Programming Guide", NVIDIA, 2024,
+/// "IOMMU on Linux").
+fn between_gpus(host: &Host, fault: &Fault) -> Option<Remedy> {
+    let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
+    if driver.value != "nvidia" || host.platform.hypervisor.is_some() {
+        return None;
+    }
+    let fix = "if GPUs copy to each other when it happens (CUDA peer access, NCCL), this is such a copy: on bare metal NVIDIA supports them only \
+               where nothing translates. Use identity domains for the GPUs and switch ACS redirection off, or do without peer access \
+               (`NCCL_P2P_DISABLE=1`). If they do not, the driver had not mapped the address: update it, and the GPU's firmware";
+    Some(Remedy::new(fix, RISK_OF_PASSTHROUGH).shown_by(&driver.at))
+}
+
+/// The requester is a bridge, whose ID stands for the devices behind it. On Intel's chipsets up to about 2014 00:1e.0 is the bridge to
+/// conventional PCI.
+fn behind_bridge(host: &Host, fault: &Fault) -> Option<Remedy> {
+    let address = fault.address?;
+    let is_to_pci = |bridge: &Function| {
+        let express = bridge.capabilities.express.get();
+        express.and_then(|express| express.port) == Some(PortType::ExpressToPciBridge)
+    };
+    let is_bridge = host.bridges.get(&address).is_some_and(is_to_pci);
+    let class = host.adapter(address).and_then(|adapter| adapter.function.ids.class);
+    let is_unknown = class.is_none() && !host.bridges.contains_key(&address);
+    let may_be = is_unknown && fault.reporter == Some(Reporter::VtD) && address.to_string() == "0000:00:1e.0";
+    if !is_bridge && !may_be {
+        return None;
+    }
+    let which = if is_bridge {
+        "this is a bridge"
+    } else {
+        "on Intel's chipsets up to about 2014 this is the bridge to conventional PCI"
+    };
+    let fix = format!(
+        "{which}, and its ID stands for the devices behind it: `lspci -tv` shows them (in servers mostly the management processor). Update \
+         their drivers and firmware, and the machine's{OF_FIRMWARE}"
+    );
+    Some(Remedy::new(fix, RISK_OF_IOMMU))
 }
 
 /// Nothing but the driver and the device explains the address.

@@ -89,6 +89,7 @@ fn requester(fault: &Fault) -> String {
         (Some(address), Some(stream)) => format!("{address} (stream {stream:#x})"),
         (Some(address), None) => address.to_string(),
         (None, Some(stream)) => format!("stream {stream:#x}"),
+        (None, None) if fault.kind == FaultKind::Fenced => "by POWER's EEH".to_owned(),
         (None, None) => "an unnamed function".to_owned(),
     }
 }
@@ -96,7 +97,8 @@ fn requester(fault: &Fault) -> String {
 /// What the record proves.
 fn what_happened(kind: FaultKind) -> &'static str {
     match kind {
-        FaultKind::Frozen | FaultKind::Fenced | FaultKind::Refused(Cause::Unknown) => "DMA was refused",
+        FaultKind::Frozen | FaultKind::Refused(Cause::Unknown) => "DMA was refused",
+        FaultKind::Fenced => "a host bridge was stopped, and with it all that is below",
         FaultKind::Refused(Cause::NotMapped) => "DMA was refused, as its address is not mapped",
         FaultKind::Refused(Cause::NotPermitted) => {
             "DMA was refused, as its address is mapped, but not for such an access"
