@@ -52,7 +52,7 @@ fn check_whole(allocator: &Percpu<LockedSteps>, out: &[Range], pages: usize) {
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(10);
     builder.check(check);
 }
 

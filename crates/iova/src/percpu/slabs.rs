@@ -26,7 +26,7 @@ pub(super) fn stack_number(zone: usize, class: usize) -> usize {
     zone * PER_ZONE + class
 }
 
-/// Stacks of free ranges, [`PER_CPU`] for each CPU. The kernel provides memory only for those that are used.
+/// Stacks of free ranges, 32 for each CPU. The kernel provides memory only for those that are used.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Slabs {
