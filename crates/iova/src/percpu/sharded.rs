@@ -4,6 +4,10 @@ use super::cpus::Cpus;
 use super::slabs::Slabs;
 use crate::sync::{AtomicU64, Ordering};
 
+/// Shards for each thread that can run at a time. If there are more threads, few of them wait for one that does not run.
+#[cfg(all(feature = "std", not(loom)))]
+const SHARDS_PER_CPU: usize = 4;
+
 /// Stacks by shard, for hosts without restartable sequences. Shards take the place of CPUs: a thread belongs to one shard on
 /// whichever CPU it runs.
 #[derive(Debug, Clone, Copy)]
@@ -18,10 +22,10 @@ impl Sharded {
         Self { count: count.max(1), current }
     }
 
-    /// As many shards as threads can run at a time. Threads are distributed over them in the order of their first calls.
+    /// Four times as many shards as threads can run at a time. Threads are distributed over them in the order of their first calls.
     #[cfg(all(feature = "std", not(loom)))]
     pub fn by_thread() -> Self {
-        Self::new(std::thread::available_parallelism().map_or(1, usize::from), thread_number)
+        Self::new(SHARDS_PER_CPU * std::thread::available_parallelism().map_or(1, usize::from), thread_number)
     }
 }
 
@@ -68,7 +72,7 @@ mod tests {
     #[test]
     fn threads_have_shards_of_their_own() {
         let shards = Sharded::by_thread();
-        assert_eq!(shards.count(), std::thread::available_parallelism().map_or(1, usize::from));
+        assert_eq!(shards.count(), 4 * std::thread::available_parallelism().map_or(1, usize::from));
         // A thread's number is one higher than that of the thread before, or more if other tests start threads too.
         let numbers = [0; 3].map(|_| {
             let number = move || (thread_number(), shards.current());
