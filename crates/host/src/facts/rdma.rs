@@ -2,7 +2,7 @@
 
 use crate::memory::{Memtype, PhysRange, parse_hex};
 use crate::tree::Reach;
-use crate::{Bdf, Cited, Tree};
+use crate::{Bdf, Cited, Text, Tree};
 use std::fmt;
 
 /// The folder of RDMA devices.
@@ -121,15 +121,16 @@ pub(super) fn read(tree: &Tree) -> Vec<RdmaDevice> {
     }
     let mut names = tree.names(CLASS);
     names.sort_unstable();
-    names.into_iter().map(|name| device(tree, name)).collect()
+    let resources = tree.rdma_resources();
+    names.into_iter().map(|name| device(tree, resources.as_ref(), name)).collect()
 }
 
-/// The device of this name.
-fn device(tree: &Tree, name: String) -> RdmaDevice {
+/// The device of this name, with what `rdma resource` prints of all devices.
+fn device(tree: &Tree, resources: Option<&Text>, name: String) -> RdmaDevice {
     let folder = format!("{CLASS}/{name}");
     let engine = engine(tree, &folder);
     let address = engine.adapter();
-    let summary = summary(tree, &name);
+    let summary = resources.and_then(|text| summary(text, &name));
     let count = |key: &str| summary.as_ref().and_then(|line| count(line, key));
     RdmaDevice {
         ports: ports(tree, &folder),
@@ -176,8 +177,7 @@ fn ports(tree: &Tree, folder: &str) -> Vec<RdmaPort> {
 }
 
 /// The line about a device in the output of `rdma resource`: `0: mlx5_0: pd 4 cq 6 qp 5 cm_id 0 mr 2`.
-fn summary(tree: &Tree, name: &str) -> Option<Cited<String>> {
-    let text = tree.text("rdma_resource")?;
+fn summary(text: &Text, name: &str) -> Option<Cited<String>> {
     let of_device = |line: &str| line.split(": ").nth(1) == Some(name);
     let (number, line) = text.lines().find(|(_, line)| of_device(line))?;
     Some(Cited::new(line.to_owned(), text.cite(number, line)))
@@ -221,7 +221,7 @@ fn registers(tree: &Tree, address: Bdf) -> Vec<PhysRange> {
 mod tests {
     use super::*;
     use crate::Citation;
-    use crate::tree::Memory;
+    use crate::tree::{Memory, Refusal};
 
     fn data_mbps(link_layer: &str, rate: &str) -> Option<u32> {
         let rate = Some(Cited::new(rate.to_owned(), Citation::of_file("rate", "")));
@@ -281,5 +281,18 @@ mod tests {
         assert!(matches!(&rxe.engine, Engine::Software(Some(interface)) if interface.value == "eth0"));
         assert_eq!(siw.engine, Engine::Software(None));
         assert!(siw.queue_pairs.is_none() && siw.ports.is_empty());
+    }
+
+    #[test]
+    fn counts_that_were_not_read_are_listed_and_decide_nothing() {
+        let mut files = Memory::default();
+        files.file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+        files.refused("rdma_resource", Refusal::NoPermission);
+        let host = crate::facts::Host::read(&Tree::of_memory(files));
+        assert!(host.rdma[0].queue_pairs.is_none() && host.rdma[0].registrations.is_none());
+        let what = "how many queue pairs and registrations RDMA devices have";
+        let unseen = host.unseen.iter().find(|unseen| unseen.what == what).unwrap();
+        assert_eq!(unseen.why, "rdma_resource: permission denied");
+        assert!(!unseen.decisive);
     }
 }

@@ -87,7 +87,7 @@ const SOURCES: &[Source] = &[
     minor("sys/class/nvme/**", NAMES),
     minor("sys/class/block/**", NAMES),
     decisive("sys/class/infiniband/*/**", "RDMA devices and their ports"),
-    decisive("rdma_resource", "how many queue pairs and registrations RDMA devices have"),
+    minor("rdma_resource", "how many queue pairs and registrations RDMA devices have"),
     minor("sys/kernel/debug/mlx5/**", "how many queue pairs RDMA devices have"),
     minor("sys/class/infiniband/**", NAMES),
     minor("sys/class/fc_host/**", NAMES),

@@ -132,6 +132,9 @@ fn remedy(file: &str, reason: &Refusal, reach: Reach) -> String {
             "root (CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0".to_owned()
         }
         (Refusal::NoPermission, Reach::Live) => "root".to_owned(),
+        (Refusal::Other { .. }, Reach::Live) if file == "rdma_resource" => {
+            "a kernel that answers `rdma resource`".to_owned()
+        }
         (Refusal::NoPermission, Reach::Capture) => {
             "a capture made by root; of a folder, a user who may read its files (chmod -R u+rX on a copy)"
                 .to_owned()

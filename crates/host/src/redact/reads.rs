@@ -103,7 +103,11 @@ pub const READS: &[Read] = &[
         "names of network interfaces, disks, InfiniBand devices, hosts of disks, graphics cards, IOMMUs",
     ),
     row("sys/class/infiniband/*/**", Content::Text, "RDMA devices: ports, their state and rate"),
-    row("rdma_resource", Content::Text, "queue pairs and registrations of RDMA devices, of captures only"),
+    row(
+        "rdma_resource",
+        Content::Text,
+        "queue pairs and registrations of RDMA devices; no file of a live host, whose kernel is asked (netlink)",
+    ),
     row("sys/bus/pci/devices", Content::Text, "PCI functions"),
     row("sys/bus/pci/devices/*", Content::Text, "names of a PCI function's attributes"),
     row("sys/bus/pci/devices/*/config", Content::Config, "PCI configuration space"),

@@ -28,6 +28,7 @@ mod memory;
 mod pasted;
 mod plain_links;
 mod progress;
+mod rdma_resource;
 mod read_log;
 mod save;
 mod source;
@@ -67,6 +68,8 @@ const LINES_MAX: usize = 4_000_000;
 /// Bytes of a sysfs attribute, where the kernel gives a page, which has at most 64 KiB, and of a command line, which is shorter on
 /// every architecture (`COMMAND_LINE_SIZE`).
 const VALUE_BYTES_MAX: u64 = 64 << 10;
+/// The folder of RDMA devices.
+const RDMA_DEVICES: &str = "sys/class/infiniband";
 /// Bytes of resolved paths that are cached.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
@@ -329,6 +332,19 @@ impl Tree {
             first = first.or(text);
         }
         first
+    }
+
+    /// What `rdma resource` prints: counts of each RDMA device's queue pairs, registrations and the like. The running kernel is
+    /// asked only if it has such a device, and no file of the running machine is read for it.
+    pub fn rdma_resources(&self) -> Option<Text> {
+        if self.reach == Reach::Capture {
+            return self.text(rdma_resource::PATH);
+        }
+        if self.names(RDMA_DEVICES).is_empty() {
+            return None;
+        }
+        let text = self.record(rdma_resource::PATH, rdma_resource::read())?;
+        Some(Text::new(rdma_resource::PATH, redact::without_secrets(rdma_resource::PATH, text)))
     }
 
     /// The names in a folder, sorted; empty if it can't be listed.

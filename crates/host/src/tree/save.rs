@@ -3,7 +3,7 @@
 //! Only what an inspection asked for goes in: files read, links followed, and the names of folders
 //! listed. Attributes that nobody asked for are not touched: reading some of them acts on the device.
 
-use super::{Node, Refusal, Tree, kmsg};
+use super::{Node, Reach, Refusal, Tree, kmsg, rdma_resource};
 use crate::redact::Redactor;
 use flate2::{Compression, write::GzEncoder};
 use std::collections::BTreeMap;
@@ -67,6 +67,10 @@ impl Tree {
             if path == kmsg::PATH {
                 let log = self.kernel_log().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
                 members.insert(LOG_PATH.to_owned(), Saved::File { asked: path.to_owned(), bytes: log });
+            } else if path == rdma_resource::PATH && self.reach == Reach::Live {
+                let counts =
+                    self.rdma_resources().map_or_else(Vec::new, |text| text.body().as_bytes().to_vec());
+                members.insert(path.to_owned(), Saved::File { asked: path.to_owned(), bytes: counts });
             } else if let Some(real) = self.real_path(path) {
                 self.add_path(path, &real, &mut members);
             }
