@@ -20,7 +20,7 @@ const BUILT_IN: &[(&str, &str, Make)] = &[
         "this project's: per-CPU stacks of free ranges, without atomic instructions (with locks if there is no rseq)",
         host::<Trusting>,
     ),
-    ("percpu-audited", "the same; wrong frees are found when free ranges leave a CPU", host::<Audited>),
+    ("percpu-audited", "the same; wrong frees may be found when free ranges leave a CPU", host::<Audited>),
     ("percpu-checked", "the same; wrong frees are found at once", host::<Checked>),
     ("percpu-locks", "percpu with locks, as on systems without restartable sequences", |space| {
         boxed(Percpu::trusting(space, PAGE_4GIB, Sharded::by_thread()))

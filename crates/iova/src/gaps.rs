@@ -102,17 +102,24 @@ impl Gaps {
         (self.nodes.capacity() * size_of::<Gap>()) as u64
     }
 
-    /// Adds a range, which must not overlap others, and merges it with adjacent ones.
+    /// Adds a range and merges it with adjacent ones. A range that overlaps others is left out: a wrong free brought it.
     pub(crate) fn add(&mut self, range: Range) {
         let (below, above) = self.split(self.root, range.first);
         let (below, previous) = self.cut_last(below);
         let (next, above) = self.cut_first(above);
+        let ends_after = |node: u32| self.node(node).first + self.node(node).pages > range.first;
+        let begins_before = |node: u32| self.node(node).first < range.first + range.pages;
+        if previous.is_some_and(ends_after) || next.is_some_and(begins_before) {
+            let below = previous.map_or(below, |previous| self.merge(below, previous));
+            let above = next.map_or(above, |next| self.merge(next, above));
+            self.root = self.merge(below, above);
+            return;
+        }
         let mut whole = range;
         let mut below = below;
         let mut above = above;
         if let Some(previous) = previous {
             let gap = *self.node(previous);
-            debug_assert!(gap.first + gap.pages <= range.first, "pages added twice");
             if gap.first + gap.pages == range.first {
                 whole = Range { first: gap.first, pages: gap.pages + whole.pages };
                 self.discard(previous);
@@ -122,7 +129,6 @@ impl Gaps {
         }
         if let Some(next) = next {
             let gap = *self.node(next);
-            debug_assert!(range.first + range.pages <= gap.first, "pages added twice");
             if range.first + range.pages == gap.first {
                 whole.pages += gap.pages;
                 self.discard(next);

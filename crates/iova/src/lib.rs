@@ -14,13 +14,13 @@
 //! | | a wrong free | time of Linux's (`docs/validation/allocators.md`) |
 //! |---|---|---|
 //! | [`Trusting`] | is not found, and later allocations may overlap, as in Linux | at most about half |
-//! | [`Audited`] | is found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, more if ranges are freed on other CPUs |
+//! | [`Audited`] | may be found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, more if ranges are freed on other CPUs |
 //! | [`Checked`] | is found at once | about two thirds; twice, if many CPUs have neighbouring ranges |
 //!
 //! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: an offset is added to the memory's address | | all |
-//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges and in a nearly full space | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
+//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges; if nothing fits, all CPUs' stacks are emptied first | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
 //! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see there | 2^40 pages |
 //! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see there | 2^32 pages |
 //! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see there | 2^32 pages |
@@ -29,8 +29,8 @@
 //! | [`BitTree`] | one lock, O(log64 of the space) | every fit | 2^32 pages |
 //!
 //! All but [`Direct`] guarantee that allocated ranges don't overlap, contain no reserved page, and respect limit and alignment.
-//! In all but [`Percpu`] without a check, freeing a range twice, with another size, or without having allocated it is an error that
-//! changes nothing.
+//! In all but [`Percpu`] with [`Audited`] or [`Trusting`], freeing a range twice, with another size, or without having allocated it is an
+//! error that changes nothing.
 //!
 //! ```
 //! use iova::{Allocator, Checked, Range, Request, Space, Trusting, host_percpu};
@@ -63,6 +63,8 @@
 //! - Do not call it from a signal handler, which may have interrupted a thread that holds a lock.
 //! - [`Checked`] distinguishes sizes of 241 to 1,024 pages only in steps of 128 when it checks a free, and may miss a range that
 //!   two CPUs free at the very same moment; see [`percpu`].
+//! - Don't unload a shared object that has this code in it (`dlclose`) while threads that called it run: the kernel may still read the
+//!   description of their last restartable sequence.
 //! - Without the feature `std` only `alloc` is needed: locks spin, and the caller supplies [`Cpus`].
 
 #![cfg_attr(not(feature = "std"), no_std)]

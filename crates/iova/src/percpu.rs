@@ -16,8 +16,8 @@
 //! available.
 //!
 //! [`Checked`], [`Audited`] and [`Trusting`] differ in how wrong frees are found. [`Checked`] does not find a range that two threads
-//! free at the same time, the second call before the first has returned. It may then be allocated twice. A second call after
-//! the first has returned is always found.
+//! free at the same time, the second call before the first has returned. It may then be allocated twice, and a right free of
+//! it may be refused. A second call after the first has returned is found, unless the range was allocated again meanwhile.
 //!
 //! Per-CPU stacks that exchange batches with a depot are the magazines of Bonwick and Adams ("Magazines and Vmem", 2001).
 //! Linux has them for IOVAs, with a lock (Peleg, Morrison, Serebrin and Tsafrir, "Utilizing the IOMMU Scalably", 2015).
@@ -101,8 +101,8 @@ struct Zone {
 
 impl<C: Cpus> Percpu<C, Checked> {
     /// An allocator of the space that detects wrong frees. No range crosses page `boundary`. A request whose limit is above
-    /// it gets pages below it only if it finds none above, except in other CPUs' stacks. Pass the page at 4 GiB if devices
-    /// with 32-bit DMA masks share the space, else 0.
+    /// it gets pages below it only if the caller's CPU and the central tree have none above it and up to the limit: what other CPUs
+    /// and the depots hold is left to them. Pass the page at 4 GiB if devices with 32-bit DMA masks share the space, else 0.
     ///
     /// # Errors
     /// If the space is invalid.
@@ -179,11 +179,15 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
         let class = self.cached_class(request.pages);
         let fits = class.filter(|class| request.alignment_order as usize <= *class);
-        let first = fits.and_then(|class| {
-            let mut zones = self.zones_below(request.limit);
-            zones.find_map(|zone| self.allocate_cached(request, class, zone))
+        if request.pages > self.pages {
+            return Err(AllocateError::Full);
+        }
+        // A zone's stack and depot may have only ranges above the limit, while its tree has others.
+        let first = self.zones_below(request.limit).find_map(|zone| {
+            let cached = fits.and_then(|class| self.allocate_cached(request, class, zone));
+            cached.or_else(|| self.allocate_central_of(zone, request, class))
         });
-        first.or_else(|| self.allocate_uncached(request, class)).ok_or(AllocateError::Full)
+        first.or_else(|| self.allocate_all(request, class)).ok_or(AllocateError::Full)
     }
 
     /// The class of a size, if it is cached.
@@ -215,8 +219,10 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let (cpu, zone) = (self.cpus.current(), self.zone_of(range.first));
         let stack = self.slabs.stack(cpu, stack_number(zone, class));
         let (Some(stack), Some(closing)) = (stack, self.closing(cpu, zone, class)) else {
-            self.zones[zone].central.lock().take_back(class, [range.first]);
-            return Ok(());
+            if self.check.may_leave(class, range.first, Place::Tree) {
+                self.zones[zone].central.lock().take_back(class, [range.first]);
+            }
+            return self.check.report();
         };
         let mut spare = closing.lock();
         let mut stack = self.close(cpu, stack, class);
@@ -334,11 +340,8 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
     }
 
-    /// Allocates from the central tree. If that fails, empties all stacks and depots into it and tries again.
-    fn allocate_uncached(&self, request: &Request, class: Option<usize>) -> Option<u64> {
-        if let Some(first) = self.allocate_central(request, class) {
-            return Some(first);
-        }
+    /// Empties all stacks and depots into the central trees, and allocates from them.
+    fn allocate_all(&self, request: &Request, class: Option<usize>) -> Option<u64> {
         // One thread at a time: pages that another thread is collecting are not in the tree yet, but will be.
         let _alone = self.collection.lock();
         for _ in 0..COLLECTIONS_MAX {
@@ -352,21 +355,24 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         self.allocate_central(request, class)
     }
 
-    /// Allocates from the central tree as it is. If the check does not know sizes, a range of a class has the class's size and
-    /// alignment, because it will be freed to a stack.
+    /// Allocates from the central trees as they are.
     fn allocate_central(&self, request: &Request, class: Option<usize>) -> Option<u64> {
-        self.zones_below(request.limit).map(|zone| &self.zones[zone]).find_map(|zone| {
-            let mut central = zone.central.lock();
-            let first = match class {
-                Some(class) if !F::KNOWS_SIZES => {
-                    let alignment_order = request.alignment_order.max(class as u32);
-                    central.take(&Request { pages: 1 << class, alignment_order, ..*request })?.first
-                }
-                _ => central.allocate(request)?,
-            };
-            self.check.allocate_central(first, class);
-            Some(first)
-        })
+        self.zones_below(request.limit).find_map(|zone| self.allocate_central_of(zone, request, class))
+    }
+
+    /// Allocates from a zone's central tree as it is. If the check does not know sizes, a range of a class has the class's size
+    /// and alignment, because it will be freed to a stack.
+    fn allocate_central_of(&self, zone: usize, request: &Request, class: Option<usize>) -> Option<u64> {
+        let mut central = self.zones[zone].central.lock();
+        let first = match class {
+            Some(class) if !F::KNOWS_SIZES => {
+                let alignment_order = request.alignment_order.max(class as u32);
+                central.take(&Request { pages: 1 << class, alignment_order, ..*request })?.first
+            }
+            _ => central.allocate(request)?,
+        };
+        self.check.allocate_central(first, class);
+        Some(first)
     }
 
     /// Empties all stacks and depots of the zones below a limit into the central tree. Returns the number of pages moved.
@@ -491,7 +497,8 @@ impl<C: Cpus, F: FreeCheck> Allocator for Percpu<C, F> {
                 usage.cached_pages += ranges << class;
                 usage.memory_bytes += bytes;
                 for cpu in 0..self.cpus.count() {
-                    let _spare = self.closing(cpu, number, class).map(Lock::lock);
+                    let spare = self.closing(cpu, number, class).map(Lock::lock);
+                    usage.memory_bytes += spare.as_ref().map_or(0, |spare| spare.memory_bytes());
                     let stack = self.slabs.stack(cpu, stack_number(number, class));
                     usage.cached_pages += stack.map_or(0, Stack::len) << class;
                 }
@@ -521,7 +528,9 @@ mod tests {
         stores: Lock<Vec<u64>>,
     }
 
-    impl Cpus for LateCpu<'_> {
+    // SAFETY: it has no steps, and one thread uses it.
+    #[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+    unsafe impl Cpus for LateCpu<'_> {
         fn count(&self) -> usize {
             1
         }

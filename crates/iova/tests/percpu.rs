@@ -244,6 +244,7 @@ fn an_audit_finds_pages_of_others_and_of_another_size() {
     let page = Request::new(1, u64::MAX);
     let ranges: Vec<Range> = (0..200).map(|_| page.range(allocator.allocate(&page).unwrap())).collect();
     assert_eq!(allocator.free(page.range(50_000)), Ok(()), "not yet");
+    assert_eq!(allocator.free(page.range(1 << 60)), Err(FreeError::NotAllocated), "outside of the space");
     let wrong: Vec<FreeError> = ranges.iter().filter_map(|range| allocator.free(*range).err()).collect();
     assert_eq!(wrong, [FreeError::Earlier { first: 50_000 }]);
     // Of a size without a class, every free is checked at once.
@@ -252,6 +253,43 @@ fn an_audit_finds_pages_of_others_and_of_another_size() {
 
 fn cases() -> ProptestConfig {
     ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+/// Ranges above a limit in a CPU's stack don't lead to the low zone, which others need.
+#[test]
+fn low_pages_are_left_while_there_are_others_below_the_limit() {
+    let (last, boundary, limit) = (1 << 20, 1024, 3000);
+    let allocator =
+        Percpu::checked(&Space::new(1, last), boundary, LockedSteps::new(CPUS, || CPU.get())).unwrap();
+    let page = Request::new(1, last);
+    let firsts: Vec<u64> = (0..5000).map(|_| allocator.allocate(&page).unwrap()).collect();
+    let (low, high): (Vec<u64>, Vec<u64>) = firsts.into_iter().partition(|first| *first <= limit);
+    low.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+    // Empties all stacks into the trees.
+    assert!(allocator.allocate(&Request::new(last - 1, last)).is_err());
+    high.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+    for _ in 0..900 {
+        let first = allocator.allocate(&Request::new(1, limit)).unwrap();
+        assert!((boundary..=limit).contains(&first), "{first}");
+    }
+}
+
+/// Wrong frees that nothing checks lead to wrong ranges, but not to a crash.
+#[test]
+fn a_range_that_was_freed_twice_does_not_break_the_tree() {
+    let allocator =
+        Percpu::trusting(&Space::new(1, 1 << 16), 0, LockedSteps::new(CPUS, || CPU.get())).unwrap();
+    let page = Request::new(1, u64::MAX);
+    let collect = || assert!(allocator.allocate(&Request::new(1 << 16, u64::MAX)).is_err());
+    let pages: Vec<u64> = (0..8).map(|_| allocator.allocate(&page).unwrap()).collect();
+    for first in [pages[2], pages[2], pages[3]] {
+        assert_eq!(allocator.free(page.range(first)), Ok(()));
+        collect();
+    }
+    for pages in [1, 2, 2, 3, 1] {
+        assert!(allocator.allocate(&Request::new(pages, u64::MAX)).is_ok());
+        collect();
+    }
 }
 
 /// What lies far above all else costs no memory for what is between.
@@ -300,7 +338,9 @@ struct Miscounted {
     count: usize,
 }
 
-impl Cpus for Miscounted {
+// SAFETY: as `LockedSteps` with one CPU.
+#[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+unsafe impl Cpus for Miscounted {
     fn count(&self) -> usize {
         self.count
     }

@@ -246,7 +246,9 @@ mod movers {
     /// Names the CPU next to the one where the caller is.
     pub(crate) struct Mistaken(pub(crate) Rseq);
 
-    impl Cpus for Mistaken {
+    // SAFETY: it has no steps of its own.
+    #[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+    unsafe impl Cpus for Mistaken {
         fn count(&self) -> usize {
             self.0.count()
         }

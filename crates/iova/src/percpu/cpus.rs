@@ -1,5 +1,7 @@
 //! The trait of per-CPU steps, which change a CPU's stack completely or not at all.
 
+#![allow(unsafe_code, reason = "implementations promise what the compiler can't check")]
+
 use super::slabs::Slabs;
 use crate::sync::AtomicU64;
 
@@ -7,8 +9,14 @@ use crate::sync::AtomicU64;
 /// completely or not at all. Threads on other CPUs must not access the stack until a [`fence`](Cpus::fence).
 ///
 /// Linux offers such steps to programs as restartable sequences ([`Rseq`](crate::Rseq)), and a kernel can disable
-/// preemption. Without steps every access takes a lock ([`Sharded`](crate::Sharded)).
-pub trait Cpus: Sync {
+/// preemption. Without steps every access takes a lock ([`Sharded`](crate::Sharded)). The allocator calls `close` and `fence`
+/// under the lock of the stack.
+///
+/// # Safety
+/// Steps must do what is said of them, on the current CPU's stack, and change nothing else there. They load the count with
+/// Acquire and store it with Release, or as their architecture's loads and stores are. An implementation that passes a call on
+/// to another one must pass its arguments on as they are.
+pub unsafe trait Cpus: Sync {
     /// The number of CPUs, which are numbered from 0.
     fn count(&self) -> usize;
 

@@ -47,6 +47,11 @@ impl Spare {
         batch
     }
 
+    /// Memory in use, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |_| size_of::<Batch>() as u64)
+    }
+
     /// Keeps a batch whose ranges were used.
     pub(super) fn keep(&mut self, batch: Box<Batch>) {
         self.0 = Some(batch);
@@ -82,6 +87,7 @@ struct Batches {
 impl Depot {
     /// A depot of at most `batches_max` batches in this number of parts.
     pub(super) fn new(parts: usize, batches_max: usize) -> Self {
+        let parts = parts.min(batches_max).max(1);
         Self { parts: (0..parts).map(|_| Part::default()).collect(), part_batches_max: batches_max / parts }
     }
 
@@ -96,6 +102,9 @@ impl Depot {
         let has_room = |part: &&Part| part.full_count.load(Ordering::Relaxed) < self.part_batches_max;
         let Some(part) = self.parts_of(cpu).find(has_room) else { return Err(batch) };
         let mut batches = part.batches.lock();
+        if batches.full.len() >= self.part_batches_max {
+            return Err(batch);
+        }
         batches.full.push(batch);
         spare.0 = spare.0.take().or_else(|| batches.empty.pop());
         part.full_count.store(batches.full.len(), Ordering::Relaxed);

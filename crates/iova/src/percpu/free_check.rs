@@ -2,7 +2,7 @@
 
 use super::shape::KEPT_MAX;
 use super::table::Table;
-use crate::sync::{AtomicU8, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::{FreeError, Range, Space};
 use core::fmt::Debug;
 
@@ -101,19 +101,26 @@ pub struct Checked {
     marks: Table,
 }
 
-/// Detects wrong frees when a batch of free ranges leaves a CPU: a range that is not allocated, or of another class. The free
-/// that finds it returns [`FreeError::Earlier`]. Until then, a range that was freed twice may be allocated twice.
+/// Looks for wrong frees when a batch of free ranges leaves a CPU: a range that is not allocated, or of another class. The next free
+/// that moves a batch returns [`FreeError::Earlier`] with one of those that were found. Until then, a range that was freed twice may be
+/// allocated twice. It is not found if its second copy leaves a CPU after another CPU has fetched the first, so with ranges
+/// that are freed on other CPUs most are missed.
 ///
 /// A byte per page records the class of the range that begins there and where it is. It is read and written only when
 /// batches move, so that CPUs rarely share its cache line.
 #[derive(Debug)]
 pub struct Audited {
     marks: Table,
-    /// The first page, plus one, of a range whose wrong free was found and not reported yet.
+    /// The pages of the space.
+    first: u64,
+    last: u64,
+    /// Whether a wrong free was found and not reported yet.
+    is_wrong: AtomicBool,
+    /// The first page of the range that was found last.
     wrong: AtomicU64,
 }
 
-/// Believes every free, as Linux does. A wrong free may lead to ranges that overlap. If callers can't free a range twice, as
+/// Believes every free, as Linux does. A wrong free may lead to ranges that overlap, and to pages outside of the space. If callers can't free a range twice, as
 /// in crate `dma`, whose mappings are values that a free consumes, a check finds nothing.
 #[derive(Debug)]
 pub struct Trusting;
@@ -235,7 +242,9 @@ impl FreeCheck for Audited {
     const KNOWS_SIZES: bool = false;
 
     fn new(space: &Space) -> Self {
-        Self { marks: Table::new(space.first, space.last), wrong: AtomicU64::new(0) }
+        let (first, last) = (space.first, space.last);
+        let (is_wrong, wrong) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { marks: Table::new(first, last), first, last, is_wrong, wrong }
     }
 
     #[inline(always)]
@@ -244,8 +253,12 @@ impl FreeCheck for Audited {
     }
 
     #[inline(always)]
-    fn release(&self, _range: Range) -> bool {
-        true
+    fn release(&self, range: Range) -> bool {
+        self.first <= range.first && range.first <= self.last
+    }
+
+    fn check_central(&self, first: u64) -> Result<(), FreeError> {
+        if (self.first..=self.last).contains(&first) { Ok(()) } else { Err(FreeError::NotAllocated) }
     }
 
     fn allocate_central(&self, first: u64, class: Option<usize>) {
@@ -259,23 +272,24 @@ impl FreeCheck for Audited {
     }
 
     fn may_leave(&self, class: usize, first: u64, to: Place) -> bool {
-        let mark = self.marks.get(first).map_or(FREE, |mark| mark.load(Ordering::Relaxed));
-        let is_right = mark == Self::mark_in(class, Place::Stack);
-        match is_right {
-            true => self.mark(first, Self::mark_in(class, to)),
-            false => self.wrong.store(first + 1, Ordering::Relaxed),
+        let (from, to) = (Self::mark_in(class, Place::Stack), Self::mark_in(class, to));
+        let mark = self.marks.get(first);
+        // At once, because another CPU's batch may have the same range.
+        let is_right = mark.is_some_and(|mark| {
+            mark.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        });
+        if !is_right {
+            self.wrong.store(first, Ordering::Relaxed);
+            self.is_wrong.store(true, Ordering::Release);
         }
         is_right
     }
 
     fn report(&self) -> Result<(), FreeError> {
-        match self.wrong.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            _ => match self.wrong.swap(0, Ordering::Relaxed) {
-                0 => Ok(()),
-                after => Err(FreeError::Earlier { first: after - 1 }),
-            },
+        if !self.is_wrong.load(Ordering::Relaxed) || !self.is_wrong.swap(false, Ordering::Acquire) {
+            return Ok(());
         }
+        Err(FreeError::Earlier { first: self.wrong.load(Ordering::Relaxed) })
     }
 
     fn memory_bytes(&self, reached_pages: u64) -> u64 {

@@ -161,7 +161,8 @@ fn possible_cpus() -> Option<usize> {
     Some(highest + 1)
 }
 
-impl Cpus for Rseq {
+// SAFETY: the steps are restartable sequences, which the kernel abandons when their thread is preempted or migrated.
+unsafe impl Cpus for Rseq {
     fn count(&self) -> usize {
         self.cpus
     }
@@ -181,12 +182,14 @@ impl Cpus for Rseq {
     #[inline(always)]
     fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
         let page: u64;
-        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and a borrowed stack, to which it stores as its last
-        // instruction. The stack lies within `slabs`, because `number` is below `PER_CPU` and the CPU below `slabs.cpus()`. The
-        // count is Stack::CLOSED, with which no page is read, or at most the number of the stack's pages. It neither calls nor uses the
-        // program's stack. If interrupted, it continues at 7, which the signature precedes, with the same registers, of which
-        // only outputs are written. The descriptor lives as long as the program. To other CPUs, the accesses are like those of
-        // relaxed atomics on this architecture: aligned 8-byte loads and stores, visible in program order.
+        // SAFETY: the sequence from 3 to 4 reads this thread's `struct rseq` and a stack of `slabs`, to which it stores as its last
+        // instruction. The stack lies within `slabs`, because the CPU is below `slabs.cpus()`, and `number` below `PER_CPU`: only
+        // the allocator has `slabs`, and implementations of `Cpus` pass its arguments on. For the same reason the count is CLOSED,
+        // with which no page is read, or at most the number of the stack's pages. It neither calls nor uses the program's stack.
+        // If interrupted, it continues at 7, which the signature precedes, with the same registers, of which only outputs are
+        // written. The kernel reads the descriptor until the thread's next interruption after the step: this code must stay
+        // loaded (see the crate's pitfalls). To other CPUs, the accesses are like those of relaxed atomics on this architecture:
+        // aligned 8-byte loads and stores, visible in program order.
         unsafe {
             asm!(
                 begin!(),

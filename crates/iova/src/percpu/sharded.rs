@@ -1,5 +1,7 @@
 //! No per-CPU steps: every access to a stack takes its lock.
 
+#![allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+
 use super::cpus::Cpus;
 use super::slabs::Slabs;
 use crate::sync::{AtomicU64, Ordering};
@@ -40,7 +42,8 @@ fn thread_number() -> usize {
     NUMBER.with(|number| *number)
 }
 
-impl Cpus for Sharded {
+// SAFETY: it has no steps, and every access is under the stack's lock.
+unsafe impl Cpus for Sharded {
     fn count(&self) -> usize {
         self.count
     }

@@ -30,27 +30,34 @@ pub(super) fn stack_number(zone: usize, class: usize) -> usize {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Slabs {
-    /// The address of the first stack.
+    /// The first stack: of `words`, the first that begins at a cache line.
     base: NonNull<AtomicU64>,
     cpus: usize,
-    words: Box<[AtomicU64]>,
-    /// The word at which the first stack begins.
-    begin: usize,
+    /// What was allocated.
+    words: NonNull<[AtomicU64]>,
 }
 
-// SAFETY: `base` points into `words`, which are owned and may be shared and sent.
+// SAFETY: `words` are owned, and atomics may be shared and sent.
 unsafe impl Send for Slabs {}
 // SAFETY: as above.
 unsafe impl Sync for Slabs {}
 
+impl Drop for Slabs {
+    fn drop(&mut self) {
+        // SAFETY: `new` made it of a box, which has no other owner.
+        drop(unsafe { Box::from_raw(self.words.as_ptr()) });
+    }
+}
+
 impl Slabs {
     /// Empty stacks of this number of CPUs.
     pub(super) fn new(cpus: usize) -> Self {
-        let words = zeros(cpus * PER_CPU * STACK_WORDS + LINE_WORDS);
-        let misaligned = (words.as_ptr() as usize / size_of::<u64>()) % LINE_WORDS;
-        let begin = (LINE_WORDS - misaligned) % LINE_WORDS;
-        let base = NonNull::from(&words[begin]);
-        Self { words, begin, base, cpus }
+        let words = NonNull::from(Box::leak(zeros(cpus * PER_CPU * STACK_WORDS + LINE_WORDS)));
+        let first = words.cast::<AtomicU64>();
+        let misaligned = (first.as_ptr() as usize / size_of::<u64>()) % LINE_WORDS;
+        // SAFETY: there are at least `LINE_WORDS` words.
+        let base = unsafe { first.add((LINE_WORDS - misaligned) % LINE_WORDS) };
+        Self { base, cpus, words }
     }
 
     /// The number of CPUs.
@@ -63,9 +70,12 @@ impl Slabs {
     /// The stack with a number on a CPU. `None` if a number is too large.
     #[inline]
     pub fn stack(&self, cpu: usize, number: usize) -> Option<Stack<'_>> {
-        let from = self.begin + (cpu * PER_CPU + number) * STACK_WORDS;
-        let words =
-            (cpu < self.cpus && number < PER_CPU).then(|| self.words.get(from..from + STACK_WORDS))??;
+        if cpu >= self.cpus || number >= PER_CPU {
+            return None;
+        }
+        let from = (cpu * PER_CPU + number) * STACK_WORDS;
+        // SAFETY: `new` allocated as many words from `base` on as all CPUs' stacks have, and they live as long as `self`.
+        let words = unsafe { core::slice::from_raw_parts(self.base.as_ptr().add(from), STACK_WORDS) };
         words.split_first().map(|(count, rest)| Stack { count, pages: &rest[PAGES_AT - 1..] })
     }
 

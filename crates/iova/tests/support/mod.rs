@@ -21,7 +21,9 @@ impl LockedSteps {
     }
 }
 
-impl Cpus for LockedSteps {
+// SAFETY: steps hold the lock of their CPU, which `fence` waits for.
+#[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+unsafe impl Cpus for LockedSteps {
     fn count(&self) -> usize {
         self.locks.len()
     }
