@@ -274,7 +274,7 @@ fn low_pages_are_left_while_there_are_others_below_the_limit() {
     }
 }
 
-/// Wrong frees that nothing checks lead to wrong ranges, but not to a crash.
+/// A range that is freed twice, which nothing checks, leads to wrong ranges, but not to a crash.
 #[test]
 fn a_range_that_was_freed_twice_does_not_break_the_tree() {
     let allocator =
