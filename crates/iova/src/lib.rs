@@ -94,6 +94,7 @@ mod sync;
 mod table;
 mod tree;
 mod usage;
+mod zeros;
 
 pub use allocator::{AllocateError, Allocator, FreeError};
 pub use bit_tree::BitTree;

@@ -51,7 +51,7 @@ use alloc::vec::Vec;
 use central::Central;
 use depot::{Depot, Spare};
 use free_check::Place;
-use shape::{CLASSES, Shape, class_of};
+use shape::{CLASSES, Shape, batch_ranges, class_of};
 use slabs::{Closed, PER_CPU, stack_number};
 
 /// How often one request empties all stacks. Once is not always enough: other threads may allocate collected pages, and
@@ -177,11 +177,11 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         if !request.is_valid() {
             return Err(AllocateError::InvalidRequest);
         }
-        let class = self.cached_class(request.pages);
-        let fits = class.filter(|class| request.alignment_order as usize <= *class);
         if request.pages > self.pages {
             return Err(AllocateError::Full);
         }
+        let class = self.cached_class(request.pages);
+        let fits = class.filter(|class| request.alignment_order as usize <= *class);
         // A zone's stack and depot may have only ranges above the limit, while its tree has others.
         let first = self.zones_below(request.limit).find_map(|zone| {
             let cached = fits.and_then(|class| self.allocate_cached(request, class, zone));
@@ -278,12 +278,6 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
     }
 
-    /// The number of ranges that move at once between a stack and the depot: half of the capacity, so that the next call
-    /// finds the stack neither empty nor full.
-    fn batch_ranges(&self, class: usize) -> u64 {
-        self.capacities[class].div_ceil(2)
-    }
-
     /// Fills an empty stack from the depot, or else from the central tree.
     fn fill(&self, stack: &mut Closed<'_>, spare: &mut Spare, cpu: usize, zone: usize, class: usize) {
         let zone = &self.zones[zone];
@@ -297,7 +291,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
                 spare.keep(batch);
             }
             // A power of two, which is one run of pages.
-            None => self.carve(stack, zone, class, self.batch_ranges(class).next_power_of_two()),
+            None => self.carve(stack, zone, class, batch_ranges(self.capacities[class]).next_power_of_two()),
         }
     }
 
@@ -329,7 +323,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     fn empty(&self, stack: &mut Closed<'_>, spare: &mut Spare, cpu: usize, zone: usize, class: usize) {
         let zone = &self.zones[zone];
         // The oldest, which this CPU's cache is least likely to have.
-        let count = self.batch_ranges(class) as usize;
+        let count = batch_ranges(self.capacities[class]) as usize;
         let leaving = stack.oldest(count).filter(|first| self.check.may_leave(class, *first, Place::Depot));
         let batch = spare.filled(leaving);
         stack.remove_oldest(count);
@@ -450,10 +444,10 @@ fn split_at(range: Range, boundary: u64) -> (Option<Range>, Option<Range>) {
 impl Zone {
     /// A zone of free ranges, with empty depots.
     fn new(gaps: Gaps, shape: &Shape, cpus: usize) -> Self {
-        let parts = cpus.div_ceil(CPUS_PER_DEPOT_PART).clamp(1, DEPOT_PARTS_MAX);
+        let parts = cpus.div_ceil(CPUS_PER_DEPOT_PART).min(DEPOT_PARTS_MAX);
         let depot = |class| {
-            let batch = shape.stack_capacity(class).div_ceil(2).max(1);
-            Depot::new(parts, shape.depot_capacity(class) / batch as usize)
+            let batch = batch_ranges(shape.stack_capacity(class)) as usize;
+            Depot::new(parts, shape.depot_capacity(class).checked_div(batch).unwrap_or(0))
         };
         Self { depots: (0..CLASSES).map(depot).collect(), central: Lock::new(Central::new(gaps)) }
     }

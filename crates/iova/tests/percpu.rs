@@ -71,7 +71,31 @@ fn taken_up(range: &Range) -> Range {
     Range { pages: if range.pages <= 1024 { range.pages.next_power_of_two() } else { range.pages }, ..*range }
 }
 
+/// A request with this order, or aligned to its size.
+fn request_of(pages: u64, order: Option<u32>, limit: u64) -> Request {
+    let sized = Request::size_aligned(pages, limit);
+    Request { alignment_order: order.unwrap_or(sized.alignment_order), ..sized }
+}
+
 impl Model {
+    /// Allocates, which may fail only if there is no room for `needed`: the request, as the allocator rounds it.
+    fn allocate(&mut self, allocator: &dyn Allocator, request: &Request, needed: &Request) {
+        match allocator.allocate(request) {
+            Ok(first) => {
+                let range = request.range(first);
+                self.check_new(request, &range);
+                self.out.push(range);
+            }
+            Err(error) => assert!(!self.has_room(needed), "{error}, but there is room: {:?}", self.out),
+        }
+    }
+
+    /// Frees any of the ranges, of which there must be one.
+    fn free(&mut self, allocator: &dyn Allocator, which: &prop::sample::Index) {
+        let range = self.out.swap_remove(which.index(self.out.len()));
+        assert_eq!(allocator.free(range), Ok(()), "{range}");
+    }
+
     fn has_room(&self, request: &Request) -> bool {
         let fits = |first: u64| {
             let range = Range { first, pages: request.pages };
@@ -120,23 +144,10 @@ fn check_checked(allocator: &dyn Allocator, space: Space, boundary: u64, steps: 
         CPU.set(cpu);
         match step {
             Step::Allocate { pages, order, limit } => {
-                let sized = Request::size_aligned(pages, limit);
-                let request = Request { alignment_order: order.unwrap_or(sized.alignment_order), ..sized };
-                match allocator.allocate(&request) {
-                    Ok(first) => {
-                        let range = request.range(first);
-                        model.check_new(&request, &range);
-                        model.out.push(range);
-                    }
-                    Err(error) => {
-                        assert!(!model.has_room(&request), "{error}, but there is room: {:?}", model.out)
-                    }
-                }
+                let request = request_of(pages, order, limit);
+                model.allocate(allocator, &request, &request);
             }
-            Step::Free { which } if !model.out.is_empty() => {
-                let range = model.out.swap_remove(which.index(model.out.len()));
-                assert_eq!(allocator.free(range), Ok(()), "{range}");
-            }
+            Step::Free { which } if !model.out.is_empty() => model.free(allocator, &which),
             Step::FreeTwice { which } if !model.out.is_empty() => {
                 let range = model.out.swap_remove(which.index(model.out.len()));
                 assert_eq!(allocator.free(range), Ok(()), "{range}");
@@ -191,28 +202,15 @@ fn check_right_frees(allocator: &dyn Allocator, space: Space, boundary: u64, ste
     let mut model = Model { space, out: Vec::new(), boundary };
     for (cpu, step) in steps {
         CPU.set(*cpu);
-        match *step {
+        match step {
             Step::Allocate { pages, order, limit } => {
-                let sized = Request::size_aligned(pages, limit);
-                let request = Request { alignment_order: order.unwrap_or(sized.alignment_order), ..sized };
-                match allocator.allocate(&request) {
-                    Ok(first) => {
-                        let range = request.range(first);
-                        model.check_new(&request, &range);
-                        model.out.push(range);
-                    }
-                    Err(error) => {
-                        let pages = taken_up(&request.range(0)).pages;
-                        let alignment_order = request.alignment_order.max(sized.alignment_order);
-                        let rounded = Request { pages, alignment_order, ..request };
-                        assert!(!model.has_room(&rounded), "{error}, but there is room: {:?}", model.out);
-                    }
-                }
+                let request = request_of(*pages, *order, *limit);
+                let pages = taken_up(&request.range(0)).pages;
+                let aligned = Request::size_aligned(pages, *limit).alignment_order;
+                let alignment_order = request.alignment_order.max(aligned);
+                model.allocate(allocator, &request, &Request { pages, alignment_order, ..request });
             }
-            Step::Free { ref which } if !model.out.is_empty() => {
-                let range = model.out.swap_remove(which.index(model.out.len()));
-                assert_eq!(allocator.free(range), Ok(()), "{range}");
-            }
+            Step::Free { which } if !model.out.is_empty() => model.free(allocator, which),
             _ => {}
         }
     }

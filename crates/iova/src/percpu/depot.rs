@@ -85,7 +85,7 @@ struct Batches {
 }
 
 impl Depot {
-    /// A depot of at most `batches_max` batches in this number of parts.
+    /// A depot of at most `batches_max` batches in this number of parts, or fewer, so that each has room for one.
     pub(super) fn new(parts: usize, batches_max: usize) -> Self {
         let parts = parts.min(batches_max).max(1);
         Self { parts: (0..parts).map(|_| Part::default()).collect(), part_batches_max: batches_max / parts }

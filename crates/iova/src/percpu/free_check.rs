@@ -18,12 +18,18 @@ pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
 
     /// Records a range of a class that is allocated, and returns its first page.
     #[doc(hidden)]
-    fn allocate(&self, range: Range) -> u64;
+    #[inline(always)]
+    fn allocate(&self, range: Range) -> u64 {
+        range.first
+    }
 
     /// Records that a range is free, if it was allocated with this size, which is that of a class. False if the central tree
     /// allocated it, for a wrong free, and where finding out takes longer.
     #[doc(hidden)]
-    fn release(&self, range: Range) -> bool;
+    #[inline(always)]
+    fn release(&self, _range: Range) -> bool {
+        true
+    }
 
     /// Like `release`, also where it takes longer.
     #[doc(hidden)]
@@ -248,11 +254,6 @@ impl FreeCheck for Audited {
     }
 
     #[inline(always)]
-    fn allocate(&self, range: Range) -> u64 {
-        range.first
-    }
-
-    #[inline(always)]
     fn release(&self, range: Range) -> bool {
         self.first <= range.first && range.first <= self.last
     }
@@ -302,16 +303,6 @@ impl FreeCheck for Trusting {
 
     fn new(_space: &Space) -> Self {
         Self
-    }
-
-    #[inline(always)]
-    fn allocate(&self, range: Range) -> u64 {
-        range.first
-    }
-
-    #[inline(always)]
-    fn release(&self, _range: Range) -> bool {
-        true
     }
 }
 

@@ -25,6 +25,12 @@ pub(crate) fn class_of(pages: u64) -> Option<usize> {
     (below < KEPT_MAX).then(|| (2 * below + 1).ilog2() as usize)
 }
 
+/// The number of ranges that move at once between a stack and the depot: half of the stack's capacity, so that the next call
+/// finds the stack neither empty nor full.
+pub(crate) fn batch_ranges(stack_capacity: u64) -> u64 {
+    stack_capacity.div_ceil(2)
+}
+
 /// The capacities of stacks and depots, for a space and a number of CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {

@@ -1,9 +1,10 @@
 //! The stacks of free ranges of all CPUs.
 
-#![allow(unsafe_code, reason = "zeroed memory is allocated without writing to it")]
+#![allow(unsafe_code, reason = "restartable sequences compute addresses in this memory")]
 
 use super::shape::{CLASSES, STACK_MAX};
 use crate::sync::{AtomicU64, Ordering};
+use crate::zeros::zero_words;
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 
@@ -52,7 +53,7 @@ impl Drop for Slabs {
 impl Slabs {
     /// Empty stacks of this number of CPUs.
     pub(super) fn new(cpus: usize) -> Self {
-        let words = NonNull::from(Box::leak(zeros(cpus * PER_CPU * STACK_WORDS + LINE_WORDS)));
+        let words = NonNull::from(Box::leak(zero_words(cpus * PER_CPU * STACK_WORDS + LINE_WORDS)));
         let first = words.cast::<AtomicU64>();
         let misaligned = (first.as_ptr() as usize / size_of::<u64>()) % LINE_WORDS;
         // SAFETY: there are at least `LINE_WORDS` words.
@@ -61,8 +62,8 @@ impl Slabs {
     }
 
     /// The number of CPUs.
+    #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
     #[inline(always)]
-    #[allow(dead_code, reason = "only restartable sequences use it")]
     pub(super) fn cpus(&self) -> usize {
         self.cpus
     }
@@ -80,8 +81,8 @@ impl Slabs {
     }
 
     /// The first word of the first CPU's first stack.
+    #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
     #[inline(always)]
-    #[allow(dead_code, reason = "only restartable sequences use it")]
     pub(super) fn base(&self) -> *mut AtomicU64 {
         self.base.as_ptr()
     }
@@ -180,21 +181,6 @@ impl Drop for Closed<'_> {
         // Release: makes the pages visible to steps; pairs with the Acquire loads of the count.
         self.stack.count.store(self.len as u64, Ordering::Release);
     }
-}
-
-/// Zeroed words, allocated zeroed, so that the kernel provides memory only for those that are written.
-#[cfg(not(loom))]
-fn zeros(count: usize) -> Box<[AtomicU64]> {
-    let zeros = Box::into_raw(alloc::vec![0_u64; count].into_boxed_slice());
-    // SAFETY: `AtomicU64` has the same size, alignment and bit validity as `u64` on every target with 64-bit atomics and
-    // pointers, and the box has no other owner.
-    unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
-}
-
-/// Zeroed words.
-#[cfg(loom)]
-fn zeros(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,8 +1,7 @@
 //! A sparse table with a byte per page, for the marks of allocated ranges.
 
-#![allow(unsafe_code, reason = "zeroed memory is allocated without writing to it")]
-
 use crate::sync::{AtomicU8, AtomicU64, Ordering};
+use crate::zeros::zero_bytes;
 use alloc::boxed::Box;
 use spin::Once;
 
@@ -36,7 +35,14 @@ impl Table {
         let roots = pages.div_ceil(LEAF * FAN * FAN);
         let node_bytes = AtomicU64::new(roots * size_of::<Once<Node<Node<Leaf>>>>() as u64);
         let leaf_bytes = AtomicU64::new(near);
-        Self { origin: first, pages, near: zeros(near), far: empty_node(roots), node_bytes, leaf_bytes }
+        Self {
+            origin: first,
+            pages,
+            near: zero_bytes(near as usize),
+            far: empty_node(roots),
+            node_bytes,
+            leaf_bytes,
+        }
     }
 
     /// The byte of a page, if it is in the first leaf.
@@ -85,27 +91,13 @@ impl Table {
     /// A leaf of zeros, whose memory is counted.
     fn new_leaf(&self) -> Leaf {
         self.leaf_bytes.fetch_add(LEAF, Ordering::Relaxed);
-        zeros(LEAF)
+        zero_bytes(LEAF as usize)
     }
 }
 
 /// A node without children, with `count` slots for them.
 fn empty_node<T>(count: u64) -> Node<T> {
     (0..count).map(|_| Once::new()).collect()
-}
-
-/// Bytes of zeros, allocated zeroed, so that the kernel provides memory only for those that are written.
-#[cfg(not(loom))]
-fn zeros(count: u64) -> Box<[AtomicU8]> {
-    let zeros = Box::into_raw(alloc::vec![0_u8; count as usize].into_boxed_slice());
-    // SAFETY: `AtomicU8` has the same size, alignment and bit validity as `u8`, and the box has no other owner.
-    unsafe { Box::from_raw(zeros as *mut [AtomicU8]) }
-}
-
-/// Bytes of zeros.
-#[cfg(loom)]
-fn zeros(count: u64) -> Box<[AtomicU8]> {
-    (0..count).map(|_| AtomicU8::new(0)).collect()
 }
 
 #[cfg(all(test, not(loom)))]
