@@ -190,11 +190,10 @@ fn proven_by_log(host: &Host, adapter: &Adapter) -> Option<Verdict> {
 /// asked. Traces that differ tell of several devices, or of a change.
 fn shown_by_call_trace(host: &Host, adapter: &Adapter) -> Option<Verdict> {
     let address = Some(adapter.function.address);
-    let driver = adapter.function.driver.as_ref().map(|driver| driver.value.replace('-', "_"));
-    let driver = driver.filter(|driver| is_only_one_with(host, driver));
+    let module = adapter.function.module().filter(|module| is_only_one_with(host, module));
     let asked = |mapping: &&TracedMapping| match mapping.device {
         Some(_) => mapping.device == address,
-        None => driver.as_ref().is_some_and(|driver| mapping.modules.contains(driver)),
+        None => module.as_ref().is_some_and(|module| mapping.modules.contains(module)),
     };
     let mappings: Vec<&TracedMapping> = host.log.traced_mappings.iter().filter(asked).collect();
     let first = *mappings.first()?;
@@ -229,12 +228,9 @@ fn traced_direct(host: &Host, adapter: &Adapter, mapping: &TracedMapping) -> Ver
     }
 }
 
-/// Whether one adapter alone has this driver, as far as is known.
-fn is_only_one_with(host: &Host, driver: &str) -> bool {
-    let has = |adapter: &&Adapter| {
-        let own = adapter.function.driver.as_ref();
-        own.is_some_and(|own| own.value.replace('-', "_") == driver)
-    };
+/// Whether one adapter alone has a driver of this module, as far as is known.
+fn is_only_one_with(host: &Host, module: &str) -> bool {
+    let has = |adapter: &&Adapter| adapter.function.module().is_some_and(|own| own == module);
     host.adapters.iter().filter(has).count() == 1
 }
 

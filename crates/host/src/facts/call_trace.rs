@@ -51,7 +51,7 @@ pub(super) struct Frame<'m> {
     pub(super) is_certain: bool,
 }
 
-/// The frame in a line: ` iommu_dma_map_page+0xcc/0x170`, ` nvme_queue_rq+0x1b1/0x6a0 [nvme]`.
+/// The frame in a line: ` iommu_dma_map_page+0xcc/0x170`, ` nvme_queue_rq+0x1b1/0x6a0 [nvme]`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
 pub(super) fn frame(message: &str) -> Option<Frame<'_>> {
     let (before, after) = scan::split(message, "+0x")?;
     // A compiler's variant has a suffix: `.constprop.0`, `.isra.0`.
@@ -63,15 +63,20 @@ pub(super) fn frame(message: &str) -> Option<Frame<'_>> {
     Some(Frame { function, module, is_certain: !before.contains("? ") })
 }
 
-/// What a line shows: ` iommu_dma_map_page+0xcc/0x170`, `RIP: 0010:qi_flush_dev_iotlb+0x9a/0xd0`.
-pub(super) fn read(message: &str) -> Option<Shown> {
-    let function = frame(message)?.function;
-    FUNCTIONS.iter().find(|(known, _)| function.starts_with(known)).map(|(_, shown)| *shown)
+impl Frame<'_> {
+    /// What it shows.
+    pub(super) fn shown(&self) -> Option<Shown> {
+        FUNCTIONS.iter().find(|(known, _)| self.function.starts_with(known)).map(|(_, shown)| *shown)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(message: &str) -> Option<Shown> {
+        frame(message)?.shown()
+    }
 
     #[test]
     fn lines_of_call_traces() {

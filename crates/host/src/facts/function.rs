@@ -41,7 +41,22 @@ pub struct Function {
     pub numa_node: Option<Cited<u32>>,
 }
 
+/// The name of a driver's module: the kernel takes `-` for `_` in it.
+pub fn module_name(driver: &str) -> String {
+    driver.replace('-', "_")
+}
+
 impl Function {
+    /// Whether this driver is bound to it.
+    pub fn has_driver(&self, name: &str) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.value == name)
+    }
+
+    /// The module of its driver.
+    pub fn module(&self) -> Option<String> {
+        self.driver.as_ref().map(|driver| module_name(&driver.value))
+    }
+
     /// Whether it connects buses or is part of the chipset, rather than doing I/O of its own.
     pub fn is_bridge(&self) -> bool {
         self.ids.class.is_some_and(|class| matches!(class.kind(), Kind::Bridge | Kind::Iommu))

@@ -406,9 +406,10 @@ impl LogFacts {
             {
                 facts.memory_end = Some(Cited::new(end, log.cite(record)));
             }
-            let shown = call_trace::read(record.message);
+            let frame = call_trace::frame(record.message);
+            let shown = frame.and_then(|frame| frame.shown());
             facts.keep_call_trace(shown, || log.cite(record));
-            traces.take(record.message, || log.cite(record));
+            traces.take(record.message, frame.as_ref(), || log.cite(record));
             let refused = refusals.take(record.message, shown, || log.cite(record));
             refused.into_iter().for_each(|refused| facts.keep_refused_allocation(refused));
             if let Some((address, range, is_peer_memory)) = device_memory::read(record.message)

@@ -1,12 +1,9 @@
 //! RDMA devices, of adapters or of the kernel itself, with their ports.
 
 use crate::memory::{Memtype, PhysRange, parse_hex};
-use crate::tree::Reach;
+use crate::tree::{RDMA_DEVICES, Reach};
 use crate::{Bdf, Cited, Text, Tree};
 use std::fmt;
-
-/// The folder of RDMA devices.
-const CLASS: &str = "sys/class/infiniband";
 
 /// A device that moves data by RDMA: InfiniBand, RoCE or iWARP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,10 +113,10 @@ impl fmt::Display for RdmaPort {
 
 /// Reads all RDMA devices, by name.
 pub(super) fn read(tree: &Tree) -> Vec<RdmaDevice> {
-    if !tree.exists(CLASS) {
+    if !tree.exists(RDMA_DEVICES) {
         return Vec::new();
     }
-    let mut names = tree.names(CLASS);
+    let mut names = tree.names(RDMA_DEVICES);
     names.sort_unstable();
     let resources = tree.rdma_resources();
     names.into_iter().map(|name| device(tree, resources.as_ref(), name)).collect()
@@ -127,7 +124,7 @@ pub(super) fn read(tree: &Tree) -> Vec<RdmaDevice> {
 
 /// The device of this name, with what `rdma resource` prints of all devices.
 fn device(tree: &Tree, resources: Option<&Text>, name: String) -> RdmaDevice {
-    let folder = format!("{CLASS}/{name}");
+    let folder = format!("{RDMA_DEVICES}/{name}");
     let engine = engine(tree, &folder);
     let address = engine.adapter();
     let summary = resources.and_then(|text| summary(text, &name));

@@ -9,7 +9,8 @@
 //! A trace names a driver and no device. Its device is known where no other has that driver, or where the warning above the
 //! trace begins with the device (`dev_WARN`).
 
-use super::call_trace::{self, Frame};
+use super::call_trace::Frame;
+use super::function::module_name;
 use crate::kernel::message::split_device;
 use crate::{Bdf, Citation};
 use std::collections::BTreeSet;
@@ -81,8 +82,8 @@ pub(super) struct TraceFollower {
 }
 
 impl TraceFollower {
-    /// Takes a message.
-    pub(super) fn take(&mut self, message: &str, cite: impl Fn() -> Citation) {
+    /// Takes a message, and the frame of a call trace if it is one.
+    pub(super) fn take(&mut self, message: &str, frame: Option<&Frame<'_>>, cite: impl Fn() -> Citation) {
         let begins_warning = message.contains("[ cut here ]");
         if begins_warning || message.starts_with("---[ end trace") {
             self.close();
@@ -92,8 +93,8 @@ impl TraceFollower {
             self.device = split_device(message).0.and_then(|device| device.bdf);
         }
         self.is_cut_line = begins_warning;
-        match call_trace::frame(message) {
-            Some(frame) if frame.is_certain => self.take_frame(&frame, cite),
+        match frame {
+            Some(frame) if frame.is_certain => self.take_frame(frame, cite),
             Some(_) => {}
             None => {
                 self.lines_left = self.lines_left.saturating_sub(1);
@@ -122,7 +123,7 @@ impl TraceFollower {
                 self.open = Some(TracedMapping { path, device, modules: BTreeSet::new(), at: cite() });
             }
             (None, Some(open), Some(module)) => {
-                open.modules.insert(module.replace('-', "_"));
+                open.modules.insert(module_name(module));
             }
             (None, Some(_), None) => {
                 let is_api = API.iter().any(|start| frame.function.starts_with(start));
@@ -151,12 +152,13 @@ impl TraceFollower {
 
 #[cfg(test)]
 mod tests {
+    use super::super::call_trace;
     use super::*;
 
     fn mappings(log: &str) -> Vec<(TracedPath, Option<String>, String)> {
         let mut follower = TraceFollower::default();
         for line in log.lines() {
-            follower.take(line, || Citation::of_file("dmesg", line));
+            follower.take(line, call_trace::frame(line).as_ref(), || Citation::of_file("dmesg", line));
         }
         let shown = |mapping: TracedMapping| {
             let modules: Vec<String> = mapping.modules.into_iter().collect();

@@ -69,7 +69,7 @@ const LINES_MAX: usize = 4_000_000;
 /// every architecture (`COMMAND_LINE_SIZE`).
 const VALUE_BYTES_MAX: u64 = 64 << 10;
 /// The folder of RDMA devices.
-const RDMA_DEVICES: &str = "sys/class/infiniband";
+pub(crate) const RDMA_DEVICES: &str = "sys/class/infiniband";
 /// Bytes of resolved paths that are cached.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 

@@ -111,8 +111,7 @@ fn finding(host: &Host, address: Bdf, silent: &Cited<bool>) -> Finding {
         return not_awake(address, &silent.at);
     }
     // NVIDIA's driver waits for the users of a GPU when it is taken off the bus, and they do not end.
-    let driver = host.adapter(address).and_then(|adapter| adapter.function.driver.as_ref());
-    let is_nvidia = driver.is_some_and(|driver| driver.value == "nvidia");
+    let is_nvidia = host.adapter(address).is_some_and(|adapter| adapter.function.has_driver("nvidia"));
     let first = match is_for_guest {
         true => format!("after a reset for a guest it did not come back: {ANOTHER_RESET}"),
         false if is_nvidia => "look at what the log says just before, of it and of the port above it; then boot cold".to_owned(),

@@ -200,9 +200,7 @@ fn to_device_memory(host: &Host, fault: &Fault) -> Option<Remedy> {
 }
 
 fn is_nvme(host: &Host, address: Bdf) -> bool {
-    let function = host.adapter(address).map(|adapter| &adapter.function);
-    let driver = function.and_then(|function| function.driver.as_ref());
-    driver.is_some_and(|driver| driver.value == "nvme")
+    host.adapter(address).is_some_and(|adapter| adapter.function.has_driver("nvme"))
 }
 
 /// All addresses lie in the first page: no buffer is there, as IOVAs begin with the second (drivers/iommu/dma-iommu.c,
@@ -234,8 +232,9 @@ fn of_unmatched_unmap(host: &Host) -> Option<Remedy> {
 /// GPUs that copy to each other, which NVIDIA supports with an IOMMU in guests only ("CUDA C++ Programming Guide", NVIDIA, 2024,
 /// "IOMMU on Linux").
 fn between_gpus(host: &Host, fault: &Fault) -> Option<Remedy> {
-    let driver = host.adapter(fault.address?)?.function.driver.as_ref()?;
-    if driver.value != "nvidia" || host.platform.hypervisor.is_some() {
+    let function = &host.adapter(fault.address?)?.function;
+    let driver = function.driver.as_ref()?;
+    if !function.has_driver("nvidia") || host.platform.hypervisor.is_some() {
         return None;
     }
     let fix = "if GPUs copy to each other when it happens (CUDA peer access, NCCL), this is such a copy: on bare metal NVIDIA supports them only \
@@ -244,8 +243,10 @@ fn between_gpus(host: &Host, fault: &Fault) -> Option<Remedy> {
     Some(Remedy::new(fix, RISK_OF_PASSTHROUGH).shown_by(&driver.at))
 }
 
-/// The requester is a bridge, whose ID stands for the devices behind it. On Intel's chipsets up to about 2014 00:1e.0 is the bridge to
-/// conventional PCI.
+/// Where Intel's chipsets up to about 2014 have their bridge to conventional PCI.
+const CONVENTIONAL_BRIDGE: Bdf = Bdf { domain: 0, bus: 0, device: 0x1e, function: 0 };
+
+/// The requester is a bridge, whose ID stands for the devices behind it.
 fn behind_bridge(host: &Host, fault: &Fault) -> Option<Remedy> {
     let address = fault.address?;
     let is_to_pci = |bridge: &Function| {
@@ -255,7 +256,7 @@ fn behind_bridge(host: &Host, fault: &Fault) -> Option<Remedy> {
     let is_bridge = host.bridges.get(&address).is_some_and(is_to_pci);
     let class = host.adapter(address).and_then(|adapter| adapter.function.ids.class);
     let is_unknown = class.is_none() && !host.bridges.contains_key(&address);
-    let may_be = is_unknown && fault.reporter == Some(Reporter::VtD) && address.to_string() == "0000:00:1e.0";
+    let may_be = is_unknown && fault.reporter == Some(Reporter::VtD) && address == CONVENTIONAL_BRIDGE;
     if !is_bridge && !may_be {
         return None;
     }
