@@ -3,16 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-#[path = "../../lab/tests/support/mod.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
-mod support;
+mod guest;
 
-use lab::Arch;
-use lab::kernel::{Kernel, KernelChoice, Series};
+use guest::support::{Guest, skip};
+use guest::{case, kernel, stripped};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{Guest, cache, skip};
+use std::path::PathBuf;
 
 /// Loaded from the start. `crc32_generic` is a checksum that soft-RoCE asks the kernel for by name.
 const MODULES: &[&str] = &[
@@ -42,28 +38,12 @@ echo transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn=test,nr_io_queues=1,queue_s
 cd /tmp
 ";
 
-/// The output between a case's name and the next case.
-fn case<'c>(console: &'c str, name: &str) -> &'c str {
-    let (_, rest) =
-        console.split_once(&format!("case: {name}\n")).unwrap_or_else(|| panic!("{name}: {console}"));
-    rest.split("case: ").next().unwrap()
-}
-
 /// iproute2's tool, which is in different folders of distributions.
 fn rdma_tool() -> Option<PathBuf> {
     ["/usr/bin/rdma", "/usr/sbin/rdma", "/sbin/rdma"]
         .map(PathBuf::from)
         .into_iter()
         .find(|path| path.exists())
-}
-
-/// The program without debugging information: the guest unpacks it into memory.
-fn stripped(folder: &Path) -> PathBuf {
-    let program = folder.join("iotoll");
-    let mut strip = Command::new("strip");
-    strip.args(["--strip-debug", "-o"]).arg(&program).arg(env!("CARGO_BIN_EXE_iotoll"));
-    assert!(strip.status().unwrap().success());
-    program
 }
 
 /// The RDMA devices of a document of `inspect --json`.
@@ -75,11 +55,7 @@ fn devices(document: &str) -> Vec<Value> {
 
 #[test]
 fn counts_of_the_kernel_are_those_of_the_rdma_tool() {
-    let Some(cache) = cache() else { return };
-    let kernel = match Kernel::newest(&cache, KernelChoice { arch: Arch::X86, series: Series::V6_1 }) {
-        Ok(kernel) => kernel,
-        Err(why) => return skip(&why.to_string()),
-    };
+    let Some((cache, kernel)) = kernel() else { return };
     let Some(rdma) = rdma_tool() else { return skip("no `rdma` here, which iproute2 brings") };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());

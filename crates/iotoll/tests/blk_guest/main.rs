@@ -5,22 +5,18 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-#[path = "../../../lab/tests/support/mod.rs"]
-#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
-mod support;
+#[path = "../guest/mod.rs"]
+mod guest;
 
 mod driven;
 mod no_iommu;
 mod overwrite;
 
-use lab::Arch;
-use lab::kernel::{Cache, Kernel, KernelChoice, Series};
+use guest::{case, kernel, stripped, support};
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
-use support::{cache, skip};
 
 const DISK_BYTES: usize = 16 << 20;
 const UNTOUCHED: u8 = 0xee;
@@ -64,35 +60,6 @@ fn disk_file(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, vec![UNTOUCHED; DISK_BYTES]).unwrap();
     path
-}
-
-/// A copy of the program without debugging symbols, because the guest unpacks it into memory.
-fn stripped(folder: &Path) -> PathBuf {
-    let program = folder.join("iotoll");
-    let mut strip = Command::new("strip");
-    strip.args(["--strip-debug", "-o"]).arg(&program).arg(env!("CARGO_BIN_EXE_iotoll"));
-    assert!(strip.status().unwrap().success());
-    program
-}
-
-/// The cache and its newest Debian kernel; `None` if no guest can boot, which is reported.
-fn kernel() -> Option<(Cache, Kernel)> {
-    let cache = cache()?;
-    match Kernel::newest(&cache, KernelChoice { arch: Arch::X86, series: Series::V6_1 }) {
-        Ok(kernel) => Some((cache, kernel)),
-        Err(why) => {
-            skip(&why.to_string());
-            None
-        }
-    }
-}
-
-/// The console's output from a case's name to the next case.
-fn case<'a>(console: &'a str, name: &str) -> &'a str {
-    let begin =
-        console.find(&format!("case: {name}\n")).unwrap_or_else(|| panic!("{name} is not in {console}"));
-    let rest = &console[begin..];
-    rest[1..].find("case: ").map_or(rest, |end| &rest[..=end])
 }
 
 /// Asserts that the output of a case contains all `words`.
@@ -145,7 +112,7 @@ fn shared<T>(guest: &'static SharedGuest<T>, boot: fn() -> Option<T>) -> Option<
         Ok(Some(results)) => Some(results),
         Ok(None) if is_first => None,
         Ok(None) => {
-            skip("the guest that it shares with another test was not booted");
+            support::skip("the guest that it shares with another test was not booted");
             None
         }
         Err(BootFailed) => panic!("the guest failed; the first test that needed it shows why"),
