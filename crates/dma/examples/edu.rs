@@ -7,10 +7,7 @@
 //! one of 28 bits.
 
 use dma::vfio::{self, Device, Registers};
-use dma::{
-    BusAddress, Direction, DmaCounters, Domain, Invalidation, Limits, Mapper, MemoryAddress, Ram, Translation,
-};
-use iova::{Trusting, host_percpu};
+use dma::{BusAddress, Direction, DmaCounters, Domain, Limits, Mapper, MemoryAddress, Ram, Translation};
 use std::error::Error;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -52,10 +49,8 @@ pub fn run(adapter: &str, way: &str) -> Result<()> {
 
 fn drive(translation: Arc<dyn Translation>, device: &Device, memory: &Ram) -> Result<()> {
     println!("edu: window {:?}", translation.window());
-    let four_gib = (1 << 32) / PAGE;
-    let allocator = |space: &iova::Space| host_percpu::<Trusting>(space, four_gib);
-    let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
-    let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), Arc::new(domain)).with_debug(true);
+    let domain = Domain::builder(translation).build()?;
+    let mapper = Mapper::translated(Limits::of_bits(MASK_BITS), domain).with_debug(true);
     device.enable()?;
     let registers = device.registers(0)?;
     let identity = registers.read_u32(IDENTITY)?;

@@ -6,10 +6,9 @@
 //! unmapping the adapter tries all addresses that it was ever given, which an adapter that is broken or hostile does.
 
 use dma::{
-    BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
+    BusAddress, Direction, DmaCounters, Domain, DomainBuilder, FlushQueue, Frames, Iotlb, Limits, Mapper,
     MemoryAddress, Ram, Requester, SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
-use iova::{Allocator, Space, SpaceError, Trusting, host_percpu};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -25,8 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<8} {:>22} {:>22} {:>14}",
         "", "writes that went on", "longest, in unmappings", "invalidations"
     );
-    row("strict", Invalidation::Strict)?;
-    row("lazy", Invalidation::Lazy(FlushQueue::new(1, || 0)))
+    row("strict", |builder| builder)?;
+    row("lazy", |builder| builder.flush_queue(FlushQueue::new(1, || 0)))
 }
 
 /// An address that was unmapped, and after how many others.
@@ -35,14 +34,14 @@ struct Stale {
     since: u64,
 }
 
-fn row(name: &str, when: Invalidation) -> Result<(), Box<dyn Error>> {
+fn row(name: &str, choose: fn(DomainBuilder) -> DomainBuilder) -> Result<(), Box<dyn Error>> {
     let ram = Arc::new(Ram::new(MemoryAddress(0), TABLES_BYTES + BUFFERS * PAGE));
     let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(ENTRIES, ENTRIES)));
     let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
     let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
     table.attach(REQUESTER);
-    let mapper =
-        Mapper::translated(Limits::of_bits(48), Arc::new(Domain::new(Arc::new(table), percpu, when)?));
+    let domain = choose(Domain::builder(Arc::new(table))).build()?;
+    let mapper = Mapper::translated(Limits::of_bits(48), domain);
     let (adapter, mut counters) = (unit.adapter(REQUESTER), DmaCounters::default());
     let (mut stale, mut writes, mut longest) = (Vec::new(), 0_u64, 0);
     for number in 0..BUFFERS {
@@ -63,8 +62,4 @@ fn row(name: &str, when: Invalidation) -> Result<(), Box<dyn Error>> {
 
 fn reaches(adapter: &SoftwareAdapter, at: BusAddress) -> bool {
     adapter.write(at, b"oops").is_ok()
-}
-
-fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    host_percpu::<Trusting>(space, 1 << 20)
 }

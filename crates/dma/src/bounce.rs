@@ -6,6 +6,7 @@
 
 use crate::debug::Owner;
 use crate::{Direction, DmaCounters, DmaError, Element, Memory, MemoryAddress};
+use iova::host_cpus;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,6 +77,13 @@ impl Bounce {
         let area_slots = if areas > 1 { segments / areas * SEGMENT } else { slots };
         let areas = (0..areas).map(|_| Mutex::new(Area::new(area_slots))).collect();
         Self { memory, base, areas, area_slots, cpu: Box::new(cpu) }
+    }
+
+    /// The same with an area for each CPU of this host.
+    pub fn per_cpu(memory: Arc<dyn Memory>, base: MemoryAddress, bytes: u64) -> Self {
+        let cpus = host_cpus();
+        let areas = cpus.count();
+        Self::new(memory, base, bytes, areas, move || cpus.current())
     }
 
     /// Slots in use.

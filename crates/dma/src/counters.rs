@@ -32,8 +32,12 @@ pub struct DmaCounters {
     pub cache_syncs: u64,
 }
 
-impl AddAssign for DmaCounters {
-    fn add_assign(&mut self, other: Self) {
+impl DmaCounters {
+    /// How many numbers these are.
+    pub(crate) const COUNT: usize = 12;
+
+    /// The numbers, in the order of the fields.
+    pub(crate) fn to_array(self) -> [u64; Self::COUNT] {
         // Destructure all fields, so that a new one can't be forgotten.
         let Self {
             mappings,
@@ -48,18 +52,62 @@ impl AddAssign for DmaCounters {
             invalidation_waits,
             bounce_bytes,
             cache_syncs,
-        } = other;
-        self.mappings += mappings;
-        self.unmappings += unmappings;
-        self.allocations += allocations;
-        self.frees += frees;
-        self.table_entries += table_entries;
-        self.table_pages += table_pages;
-        self.hypercalls += hypercalls;
-        self.window_operations += window_operations;
-        self.invalidations += invalidations;
-        self.invalidation_waits += invalidation_waits;
-        self.bounce_bytes += bounce_bytes;
-        self.cache_syncs += cache_syncs;
+        } = self;
+        [
+            mappings,
+            unmappings,
+            allocations,
+            frees,
+            table_entries,
+            table_pages,
+            hypercalls,
+            window_operations,
+            invalidations,
+            invalidation_waits,
+            bounce_bytes,
+            cache_syncs,
+        ]
+    }
+
+    /// The counters of these numbers.
+    pub(crate) fn from_array(numbers: [u64; Self::COUNT]) -> Self {
+        let [
+            mappings,
+            unmappings,
+            allocations,
+            frees,
+            table_entries,
+            table_pages,
+            hypercalls,
+            window_operations,
+            invalidations,
+            invalidation_waits,
+            bounce_bytes,
+            cache_syncs,
+        ] = numbers;
+        Self {
+            mappings,
+            unmappings,
+            allocations,
+            frees,
+            table_entries,
+            table_pages,
+            hypercalls,
+            window_operations,
+            invalidations,
+            invalidation_waits,
+            bounce_bytes,
+            cache_syncs,
+        }
+    }
+}
+
+impl AddAssign for DmaCounters {
+    fn add_assign(&mut self, other: Self) {
+        let mut sum = self.to_array();
+        for (number, more) in sum.iter_mut().zip(other.to_array()) {
+            *number += more;
+        }
+        *self = Self::from_array(sum);
     }
 }

@@ -4,9 +4,11 @@ use crate::flush_queue::Flusher;
 use crate::{
     Access, BusAddress, DmaCounters, DmaError, FlushQueue, Limits, MemoryAddress, Translation, Window,
 };
-use iova::{Allocator, Range, Request, Space, SpaceError};
+use builder::DomainBuilder;
+use iova::{Allocator, Range, Request, Space};
 use std::sync::Arc;
 
+pub(crate) mod builder;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +17,12 @@ const LOW_LAST: u64 = (1 << 32) - 1;
 
 /// When the IOTLB is invalidated after an unmap.
 #[derive(Debug)]
-pub enum Invalidation {
+enum Invalidation {
     /// At each unmap, before the addresses can be reused.
     Strict,
-    /// When the flush queue is full or its timer expires. Until then an adapter may still reach unmapped memory.
+    /// When the flush queue is full or its time is up. Until then an adapter may still reach unmapped memory.
     Lazy(FlushQueue),
-    /// Not by this layer: the translation does it, as POWER's hypervisor does.
+    /// Not by this layer: the translation does it when it unmaps.
     Elsewhere,
 }
 
@@ -70,28 +72,9 @@ struct Pages {
 }
 
 impl Domain {
-    /// A domain of the translation's window. `allocator` makes the allocator for it, in units of the window's
-    /// granule. Address 0 is never allocated.
-    ///
-    /// # Errors
-    /// If the allocator does not support the window.
-    pub fn new(
-        translation: Arc<dyn Translation>,
-        allocator: impl FnOnce(&Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError>,
-        invalidation: Invalidation,
-    ) -> Result<Self, SpaceError> {
-        let addresses = allocator(&allocator_space(translation.window()))?;
-        Ok(Self { translation, addresses, invalidation, lists: ListRanges::One, low_first: true })
-    }
-
-    /// Sets how scatter lists get their addresses.
-    pub fn with_lists(self, lists: ListRanges) -> Self {
-        Self { lists, ..self }
-    }
-
-    /// Does not prefer addresses below 4 GiB (`iommu.forcedac=1`).
-    pub fn with_any_addresses(self) -> Self {
-        Self { low_first: false, ..self }
+    /// Builds a domain of all bus addresses that the translation can map. Address 0 is never allocated.
+    pub fn builder(translation: Arc<dyn Translation>) -> DomainBuilder {
+        DomainBuilder::new(translation)
     }
 
     /// The translation.
@@ -112,7 +95,16 @@ impl Domain {
         }
     }
 
-    /// Flushes the flush queue. The kernel's timer does that every [`FlushQueue::INTERVAL_NS`].
+    /// What the thread of [`DomainBuilder::lazy`] did. Other calls add to their callers' counters.
+    pub fn flush_thread_counters(&self) -> DmaCounters {
+        match &self.invalidation {
+            Invalidation::Lazy(queue) => queue.thread_counters(),
+            Invalidation::Strict | Invalidation::Elsewhere => DmaCounters::default(),
+        }
+    }
+
+    /// Flushes the flush queue at once. The thread of [`DomainBuilder::lazy`] does that every [`FlushQueue::INTERVAL_NS`]; with
+    /// [`DomainBuilder::flush_queue`] the caller does.
     pub fn flush(&self, counters: &mut DmaCounters) {
         if let Invalidation::Lazy(queue) = &self.invalidation {
             queue.flush(self, counters);

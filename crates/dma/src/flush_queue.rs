@@ -4,12 +4,16 @@
 //! IOTLB is invalidated. An entry is freed after an invalidation that *began* after the entry was queued. Until then
 //! an adapter may still reach the memory.
 
-use crate::DmaCounters;
-use iova::Range;
+use crate::{DmaCounters, Domain};
+use flush_thread::FlushThread;
+use iova::{Range, host_cpus};
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+
+mod flush_thread;
 
 /// Usable entries of a ring; Linux leaves one empty (`IOVA_DEFAULT_FQ_SIZE`).
 const RING: usize = 256 - 1;
@@ -21,6 +25,8 @@ pub struct FlushQueue {
     /// Counts of full invalidations that have begun, and of those that have ended.
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Empties the rings after an interval; without it the caller does.
+    thread: OnceLock<FlushThread>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,19 +45,38 @@ pub(crate) trait Flusher {
 }
 
 impl FlushQueue {
-    /// Interval of the kernel's flush timer. A user of a flush queue must call
-    /// [`Domain::flush`](crate::Domain::flush) at this interval.
+    /// How long something unmapped waits at most, as in the kernel.
     pub const INTERVAL_NS: u64 = 10_000_000;
 
     /// A queue with `cpus` rings. `cpu` returns the current CPU; it is taken modulo `cpus`.
     pub fn new(cpus: usize, cpu: impl Fn() -> usize + Send + Sync + 'static) -> Self {
         let rings = (0..cpus.max(1)).map(|_| Mutex::default()).collect();
-        Self { rings, cpu: Box::new(cpu), begun: AtomicU64::new(0), ended: AtomicU64::new(0) }
+        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { rings, cpu: Box::new(cpu), begun, ended, thread: OnceLock::new() }
+    }
+
+    /// A queue with a ring for each CPU of this host.
+    pub fn per_cpu() -> Self {
+        let cpus = host_cpus();
+        Self::new(cpus.count(), move || cpus.current())
     }
 
     /// Number of ranges waiting.
     pub fn waiting(&self) -> usize {
         self.rings.iter().map(|ring| locked(ring).len()).sum()
+    }
+
+    /// Starts the thread that flushes for this domain.
+    pub(crate) fn start_thread(&self, domain: Weak<Domain>) -> io::Result<()> {
+        let thread = FlushThread::start(domain)?;
+        // A queue belongs to one domain, which is built once.
+        let _ = self.thread.set(thread);
+        Ok(())
+    }
+
+    /// What the thread's flushes did; nothing without a thread.
+    pub(crate) fn thread_counters(&self) -> DmaCounters {
+        self.thread.get().map(FlushThread::counters).unwrap_or_default()
     }
 
     /// Queues a range that was just unmapped on the current CPU's ring.
@@ -63,6 +88,10 @@ impl FlushQueue {
             self.release(&mut ring, flusher, counters);
         }
         ring.push_back(Entry { range, begun: self.begun.load(Ordering::SeqCst) });
+        drop(ring);
+        if let Some(thread) = self.thread.get() {
+            thread.arm();
+        }
     }
 
     /// The timer's work: if any ring has entries, invalidates everything and empties all rings.

@@ -20,9 +20,8 @@
 //! table entries written, hypercalls, invalidations, bytes copied.
 //!
 //! ```
-//! use dma::{DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram};
+//! use dma::{DmaCounters, Direction, Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Ram};
 //! use dma::{Requester, SoftwareDomain, Unit, Vtd};
-//! use iova::{Trusting, host_percpu};
 //! use std::sync::Arc;
 //!
 //! // A MiB of memory, a quarter of it for tables, and an IOMMU in software with an adapter behind it.
@@ -33,9 +32,7 @@
 //! table.attach(Requester(0x0300));
 //! let adapter = unit.adapter(Requester(0x0300));
 //!
-//! let four_gib = 1 << 20;
-//! let allocator = |space: &iova::Space| host_percpu::<Trusting>(space, four_gib);
-//! let domain = Arc::new(Domain::new(Arc::new(table), allocator, Invalidation::Strict)?);
+//! let domain = Domain::builder(Arc::new(table)).build()?;
 //! let mapper = Mapper::translated(Limits::of_bits(64), domain);
 //!
 //! // A packet to send: the adapter may read it, and nothing else.
@@ -77,6 +74,7 @@ mod radix;
 mod ram;
 mod software;
 pub mod tce;
+mod thread_mapper;
 mod translation;
 #[cfg(target_os = "linux")]
 pub mod vfio;
@@ -88,7 +86,8 @@ pub use bounce::Bounce;
 pub use coherent::{Coherent, Pool};
 pub use counters::DmaCounters;
 pub use debug::{Kind, Misuse};
-pub use domain::{Domain, Element, Invalidation, ListRanges, Segment};
+pub use domain::builder::{BuildError, DomainBuilder};
+pub use domain::{Domain, Element, ListRanges, Segment};
 pub use error::DmaError;
 pub use flush_queue::FlushQueue;
 pub use frames::{FRAME_BYTES, Frames, OutOfFrames};
@@ -104,5 +103,6 @@ pub use software::{
     Context, DomainError, Fault, Faults, NoDomainId, Reason, Requester, SoftwareAdapter, SoftwareDomain,
     Stopped, Translated, Unit,
 };
+pub use thread_mapper::ThreadMapper;
 pub use translation::{MapError, Translation, UnmapError, Window};
 pub use walk::{Leaf, Walk, WalkAmd, WalkFault, WalkSmmu, WalkVtd, Walked};

@@ -1,6 +1,7 @@
 //! The DMA API for one adapter: what a driver calls.
 
 use crate::debug::{DebugEntries, Entry, Kind, Named, Owner, Part};
+use crate::thread_mapper::ThreadCounters;
 use crate::{
     Access, Bounce, BusAddress, Coherent, Direction, DmaCounters, DmaError, Domain, Element, Limits,
     MemoryAddress, Misuse, Pool, Segment,
@@ -21,6 +22,7 @@ pub struct Mapper {
     coherent: Option<Arc<Pool>>,
     is_coherent: bool,
     debug: Option<DebugEntries>,
+    threads: ThreadCounters,
 }
 
 /// How the adapter's bus addresses reach memory.
@@ -59,7 +61,8 @@ impl Mapper {
     /// A mapper without bounce buffers and coherent memory. Misuse is checked in debug builds.
     fn new(limits: Limits, mode: TranslationMode) -> Self {
         let debug = cfg!(debug_assertions).then(DebugEntries::default);
-        Self { limits, mode, bounce: None, coherent: None, is_coherent: true, debug }
+        let threads = ThreadCounters::default();
+        Self { limits, mode, bounce: None, coherent: None, is_coherent: true, debug, threads }
     }
 
     /// Uses bounce buffers.
@@ -80,6 +83,17 @@ impl Mapper {
     /// Turns the checks of each call on or off.
     pub fn with_debug(self, is_enabled: bool) -> Self {
         Self { debug: is_enabled.then(DebugEntries::default), ..self }
+    }
+
+    /// What the calls of all [`ThreadMapper`](crate::ThreadMapper)s of this mapper did. Calls with counters of their caller's
+    /// are not among them, nor is [`Domain::flush_thread_counters`].
+    pub fn counters(&self) -> DmaCounters {
+        self.threads.sum()
+    }
+
+    /// The counters of its threads.
+    pub(crate) fn thread_counters(&self) -> &ThreadCounters {
+        &self.threads
     }
 
     /// Maps a buffer. The adapter owns it from now on.

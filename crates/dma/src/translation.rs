@@ -153,6 +153,12 @@ pub trait Translation: Send + Sync {
     /// Invalidates the IOTLB for the whole address space, and waits for completion.
     fn invalidate_all(&self, counters: &mut DmaCounters);
 
+    /// Whether [`unmap`](Self::unmap) itself invalidates before it returns, as the kernel does behind VFIO, and POWER's
+    /// hypervisor. Then nobody calls [`invalidate`](Self::invalidate).
+    fn unmap_invalidates(&self) -> bool {
+        false
+    }
+
     /// The memory that an address is mapped to in the table.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress>;
 }

@@ -8,7 +8,7 @@
 //!
 //! All of them are [`Translation`](crate::Translation)s of memory [allocated for that](crate::Ram::of_this_process).
 //! Nothing else of the process can be mapped, so no adapter writes to memory that Rust owns. The kernel invalidates
-//! before an unmap call returns ([`Invalidation::Elsewhere`](crate::Invalidation)).
+//! before an unmap call returns.
 //!
 //! Without an IOMMU, if the user accepts that, VFIO's no-IOMMU mode opens an adapter ([`open_without_iommu`]). It
 //! then does DMA at the physical addresses of [pinned](crate::Ram::pinned) memory.

@@ -7,8 +7,8 @@
 
 use dma::{
     Access, Amd, Bounce, Bouncing, BusAddress, Context, Direction, DmaCounters, DmaError, Domain, Element,
-    FRAME_BYTES, FlushQueue, Frames, Invalidation, Iotlb, Kind, Limits, ListRanges, Mapper, MemoryAddress,
-    Misuse, Pool, Ram, Requester, Segment, Smmu, SoftwareAdapter, SoftwareDomain, Unit, Vtd, Walked,
+    FRAME_BYTES, FlushQueue, Frames, Iotlb, Kind, Limits, ListRanges, Mapper, MemoryAddress, Misuse, Pool,
+    Ram, Requester, Segment, Smmu, SoftwareAdapter, SoftwareDomain, Unit, Vtd, Walked,
 };
 use iova::{Allocator, GapTree, Space, SpaceError};
 use proptest::prelude::*;
@@ -75,12 +75,12 @@ impl Rig {
         let frames = Arc::new(Frames::new(MemoryAddress(TABLES), TABLES_BYTES));
         let translation = SoftwareDomain::<F>::new(Arc::clone(&unit), frames, levels).unwrap();
         translation.attach(CARD);
-        let queue = || Invalidation::Lazy(FlushQueue::new(1, || 0));
-        let invalidation = if shape.is_lazy { queue() } else { Invalidation::Strict };
-        let allocator = |space: &iova::Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-        let domain =
-            Domain::new(Arc::new(translation), allocator, invalidation).unwrap().with_lists(shape.lists);
-        let domain = Arc::new(domain);
+        let builder = Domain::builder(Arc::new(translation)).allocator(gap_tree).lists(shape.lists);
+        let builder = match shape.is_lazy {
+            true => builder.flush_queue(FlushQueue::new(1, || 0)),
+            false => builder,
+        };
+        let domain = builder.build().unwrap();
         let mapper = Mapper::translated(shape.limits(), Arc::clone(&domain));
         Self::finish(unit, Some(domain), mapper, shape)
     }
@@ -568,9 +568,8 @@ fn the_last_page_of_a_64_bit_bus_is_used() {
     let translation =
         SoftwareDomain::<Amd>::new(Arc::clone(&unit), frames, 6).unwrap().with_reserved(all_else);
     translation.attach(CARD);
-    let domain = Domain::new(Arc::new(translation), gap_tree, Invalidation::Strict).unwrap();
-    let (mapper, mut counters) =
-        (Mapper::translated(Limits::of_bits(64), Arc::new(domain)), DmaCounters::default());
+    let domain = Domain::builder(Arc::new(translation)).allocator(gap_tree).build().unwrap();
+    let (mapper, mut counters) = (Mapper::translated(Limits::of_bits(64), domain), DmaCounters::default());
     let at = mapper.map(MemoryAddress(ARENA), PAGE, Direction::FromDevice, &mut counters).unwrap();
     assert_eq!(at, BusAddress(last));
     unit.adapter(CARD).write(at, &[1; PAGE as usize]).unwrap();

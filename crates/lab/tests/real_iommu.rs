@@ -10,6 +10,10 @@
 #[allow(dead_code, unreachable_pub, reason = "an example, whose main is not called here")]
 mod edu;
 
+#[path = "../../dma/examples/vfio.rs"]
+#[allow(dead_code, reason = "an example, whose main is not called here")]
+mod vfio;
+
 #[path = "support/mod.rs"]
 mod support;
 
@@ -26,7 +30,9 @@ const ADAPTER: &str = "0000:00:04.0";
 #[test]
 #[ignore = "only in a guest that has the device"]
 fn in_the_guest() {
-    edu::run(ADAPTER, &env::var(MODE).unwrap()).unwrap();
+    let mode = env::var(MODE).unwrap();
+    edu::run(ADAPTER, &mode).unwrap();
+    vfio::map(ADAPTER, mode.parse().unwrap()).unwrap();
 }
 
 #[test]
@@ -64,6 +70,7 @@ fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], modes: &[&str]) {
     for mode in modes {
         assert!(console.contains(&format!("edu: {mode}: all as expected")), "{mode}: {console}");
     }
+    assert_eq!(console.matches("mapped: ").count(), modes.len(), "{console}");
     // The kernel reports that the IOMMU blocked the write to unmapped memory.
     assert!(console.contains("DMAR: [DMA Write"), "{console}");
 }

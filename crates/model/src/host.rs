@@ -38,7 +38,10 @@ pub enum HostError {
     Partition(#[from] PartitionError),
     /// The IOMMU's tables.
     #[error("can't set up the host's IOMMU")]
-    Domain(#[from] dma::DomainError),
+    Table(#[from] dma::DomainError),
+    /// The driver's bus addresses.
+    #[error("can't set up the driver's bus addresses")]
+    Domain(#[from] dma::BuildError),
     /// An invalid parameter of a resource.
     #[error("can't set up a part of the host")]
     Part(#[from] des::Misuse),

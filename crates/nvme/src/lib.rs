@@ -19,8 +19,7 @@
 //! Write a block and read it back, on an emulated controller behind a software IOMMU:
 //!
 //! ```
-//! use dma::{Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
-//! use iova::{GapTree, Space};
+//! use dma::{Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
 //! use nvme::{Controller, emulated::Emulated};
 //! use std::sync::Arc;
 //!
@@ -31,9 +30,8 @@
 //! let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
 //! let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
 //! table.attach(Requester(0x0300));
-//! let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-//! let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict)?;
-//! let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+//! let domain = Domain::builder(Arc::new(table)).build()?;
+//! let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
 //!
 //! // A disk of 512 blocks of 512 bytes. A real controller is opened in the same way, with its mapped registers.
 //! let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));

@@ -3,10 +3,10 @@
 use super::{BYTES_MAX, MapError};
 use dma::tce::{Endpoint, EndpointAddress, Hypervisor, MemoryRange, Partition, PciSlot};
 use dma::{
-    Amd, Bounce, Bouncing, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper, Memory,
-    MemoryAddress, Ram, Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
+    Amd, Bounce, Bouncing, Domain, DomainBuilder, Frames, Iotlb, Limits, Mapper, Memory, MemoryAddress, Ram,
+    Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
 };
-use iova::{Allocator, Space, SpaceError, Trusting, host_cpus, host_percpu};
+use iova::{Allocator, Space, SpaceError, Trusting, host_percpu};
 use std::any::Any;
 use std::error::Error;
 use std::sync::Arc;
@@ -76,25 +76,25 @@ pub(super) const DMA_PATHS: &[DmaPath] = &[
         name: "translated-lazy",
         what: "VT-d's table; one invalidation for 255 unmappings",
         bytes_max: BYTES_MAX.0,
-        make: |ram| translated::<Vtd>(ram, Invalidation::Lazy(flush_queue())),
+        make: |ram| translated::<Vtd>(ram, DomainBuilder::lazy),
     },
     DmaPath {
         name: "translated-strict",
         what: "VT-d's table, one invalidation per unmapping, which costs almost nothing in software",
         bytes_max: BYTES_MAX.0,
-        make: |ram| translated::<Vtd>(ram, Invalidation::Strict),
+        make: |ram| translated::<Vtd>(ram, |builder| builder),
     },
     DmaPath {
         name: "translated-strict-amd",
         what: "the same with AMD's table",
         bytes_max: BYTES_MAX.0,
-        make: |ram| translated::<Amd>(ram, Invalidation::Strict),
+        make: |ram| translated::<Amd>(ram, |builder| builder),
     },
     DmaPath {
         name: "translated-strict-smmu",
         what: "the same with SMMUv3's table",
         bytes_max: BYTES_MAX.0,
-        make: |ram| translated::<Smmu>(ram, Invalidation::Strict),
+        make: |ram| translated::<Smmu>(ram, |builder| builder),
     },
     DmaPath {
         name: "tce-window",
@@ -141,12 +141,15 @@ fn bounce(ram: &Arc<Ram>) -> Created<Mapper> {
 }
 
 /// A mapper with an IOMMU domain whose table has the format `F`.
-fn translated<F: Walked + 'static>(ram: &Arc<Ram>, when: Invalidation) -> Created<Mapper> {
+fn translated<F: Walked + 'static>(
+    ram: &Arc<Ram>,
+    choose: fn(DomainBuilder) -> DomainBuilder,
+) -> Created<Mapper> {
     let unit = Arc::new(Unit::new(Arc::clone(ram), Iotlb::new(IOTLB_ENTRIES, IOTLB_WAYS)));
     let frames = Arc::new(Frames::new(TABLES, TABLES_BYTES));
     let domain: SoftwareDomain<F> = SoftwareDomain::new(unit, frames, LEVELS)?;
-    let domain = Domain::new(Arc::new(domain), percpu, when)?;
-    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)))
+    let domain = choose(Domain::builder(Arc::new(domain)).allocator(percpu)).build()?;
+    Ok(Mapper::translated(Limits::of_bits(64), domain))
 }
 
 /// A mapper with the default DMA window of a POWER partition.
@@ -168,18 +171,11 @@ fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError>
     host_percpu::<Trusting>(space, (4 * GIB) >> 12)
 }
 
-/// A flush queue per CPU of the host.
-fn flush_queue() -> FlushQueue {
-    let host = host_cpus();
-    FlushQueue::new(host.count(), move || host.current())
-}
-
 /// The host's own IOMMU, by iommufd or else VFIO.
 #[cfg(target_os = "linux")]
 mod host {
     use super::{
-        Arc, BYTES_MAX, Created, Domain, Error, Invalidation, Limits, Mapper, Ram, ReadyPath, Translation,
-        percpu,
+        Arc, BYTES_MAX, Created, Domain, Error, Limits, Mapper, Ram, ReadyPath, Translation, percpu,
     };
     use dma::vfio::{Device, Iommufd, Type1};
 
@@ -228,8 +224,8 @@ mod host {
         devices: Vec<Device>,
         memory: &Ram,
     ) -> Created<ReadyPath> {
-        let domain = Domain::new(Arc::new(translation), percpu, Invalidation::Elsewhere)?;
-        let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_debug(false);
+        let domain = Domain::builder(Arc::new(translation)).allocator(percpu).build()?;
+        let mapper = Mapper::translated(Limits::of_bits(64), domain).with_debug(false);
         let what = "the host's own IOMMU, two system calls per pair".to_owned();
         Ok(ReadyPath {
             name,

@@ -83,6 +83,13 @@ impl Translation for AnyTable {
 
 /// A domain, and the requests that its allocator received.
 fn domain() -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
+    domain_with(|builder| builder)
+}
+
+/// The same with something chosen.
+fn domain_with(
+    choose: impl FnOnce(DomainBuilder) -> DomainBuilder,
+) -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let window = Window {
         first: BusAddress(0),
         last: BusAddress(u64::MAX),
@@ -91,8 +98,8 @@ fn domain() -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
     };
     let asked = Arc::new(Mutex::default());
     let recording = Recording { asked: Arc::clone(&asked), next: AtomicU64::new(16) };
-    let domain = Domain::new(Arc::new(AnyTable(window)), |_| Ok(Box::new(recording)), Invalidation::Strict);
-    (domain.unwrap(), asked)
+    let builder = Domain::builder(Arc::new(AnyTable(window))).allocator(|_| Ok(Box::new(recording)));
+    (choose(builder).assemble().unwrap(), asked)
 }
 
 #[test]
@@ -111,8 +118,8 @@ fn addresses_below_4_gib_are_requested_first() {
 
 #[test]
 fn any_addresses_are_requested_without_a_preference() {
-    let (domain, asked) = domain();
-    domain.with_any_addresses().map(BUFFER, Access::Write, u64::MAX, &mut DmaCounters::default()).unwrap();
+    let (domain, asked) = domain_with(DomainBuilder::any_addresses);
+    domain.map(BUFFER, Access::Write, u64::MAX, &mut DmaCounters::default()).unwrap();
     assert!(matches!(asked.lock().unwrap()[..], [ReceivedRequest::Anywhere(_)]));
 }
 
@@ -120,11 +127,8 @@ fn any_addresses_are_requested_without_a_preference() {
 fn a_list_gets_one_range_or_one_for_each_element() {
     let limits = Limits::of_bits(48);
     for (lists, ranges) in [(ListRanges::One, 1), (ListRanges::Each, 2)] {
-        let (domain, asked) = domain();
-        domain
-            .with_lists(lists)
-            .map_list(&[BUFFER, BUFFER], Access::Write, &limits, &mut DmaCounters::default())
-            .unwrap();
+        let (domain, asked) = domain_with(|builder| builder.lists(lists));
+        domain.map_list(&[BUFFER, BUFFER], Access::Write, &limits, &mut DmaCounters::default()).unwrap();
         assert_eq!(asked.lock().unwrap().len(), ranges, "{lists:?}");
     }
 }

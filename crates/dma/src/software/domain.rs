@@ -12,8 +12,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use dma::{
-///     DmaCounters, Direction, Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester, SoftwareDomain,
-///     Unit, Vtd,
+///     DmaCounters, Direction, Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester, SoftwareDomain, Unit, Vtd,
 /// };
 /// use std::sync::Arc;
 ///
@@ -26,9 +25,8 @@ use std::sync::Arc;
 /// let translation = SoftwareDomain::<Vtd>::new(Arc::clone(&unit), frames, 4)?;
 /// let card = Requester(0x0100);
 /// translation.attach(card);
-/// let addresses = |space: &iova::Space| Ok(Box::new(iova::GapTree::new(space)?) as Box<_>);
-/// let domain = Domain::new(Arc::new(translation), addresses, Invalidation::Strict)?;
-/// let driver = Mapper::translated(Limits::of_bits(64), Arc::new(domain));
+/// let domain = Domain::builder(Arc::new(translation)).build()?;
+/// let driver = Mapper::translated(Limits::of_bits(64), domain);
 ///
 /// let (buffer, mut counters) = (MemoryAddress(0x20_0000), DmaCounters::default());
 /// let at = driver.map(buffer, 2048, Direction::FromDevice, &mut counters)?;

@@ -4,8 +4,8 @@ use super::mapped_pages::MappedPages;
 use super::partition::{Partition, Run, Stopped};
 use super::{DefaultWindow, Status};
 use crate::{
-    Access, BusAddress, DmaCounters, Domain, Invalidation, ListRanges, MapError, MemoryAddress, Translation,
-    UnmapError, Window,
+    Access, BusAddress, DmaCounters, Domain, ListRanges, MapError, MemoryAddress, Translation, UnmapError,
+    Window,
 };
 use ddw::DEFAULT_PAGE_SHIFT;
 use iova::{Pools, Space, SpaceError};
@@ -65,12 +65,11 @@ impl TceWindow {
         let (granule, cpu) = (self.window.granule_bytes, self.partition.cpu);
         // Pools begin at the table's first entry, and reserve bus address 0 themselves.
         let first = self.window.first.0 / granule;
-        let pools = |space: &Space| {
+        let pools = move |space: &Space| {
             let pools = Pools::new(&Space { first, ..space.clone() }, granule, cpu)?;
             Ok(Box::new(pools) as Box<_>)
         };
-        let domain = Domain::new(self.clone(), pools, Invalidation::Elsewhere)?;
-        Ok(domain.with_lists(ListRanges::Each).with_any_addresses())
+        Domain::builder(self.clone()).allocator(pools).lists(ListRanges::Each).any_addresses().assemble()
     }
 
     /// Index of the page at an address, if `bytes` fit into the window from there.
@@ -142,6 +141,10 @@ impl Translation for TceWindow {
     fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {}
 
     fn invalidate_all(&self, _counters: &mut DmaCounters) {}
+
+    fn unmap_invalidates(&self) -> bool {
+        true
+    }
 
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         let within = self.window.granule_bytes - 1;

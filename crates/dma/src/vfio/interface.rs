@@ -3,8 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::{Iommufd, Type1};
-use crate::{Domain, Invalidation, Limits, Mapper, Pool, Ram, Translation};
-use iova::{Checked, Space, host_percpu};
+use crate::{Domain, Limits, Mapper, Pool, Ram, Translation};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -70,9 +69,7 @@ pub fn open(
 /// # Errors
 /// [`VfioError::Space`] if there is no address range or no whole page.
 pub fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper, VfioError> {
-    let four_gib = (1 << 32) / translation.window().granule_bytes;
-    let allocator = |space: &Space| host_percpu::<Checked>(space, four_gib);
-    let domain = Domain::new(translation, allocator, Invalidation::Elsewhere)?;
+    let domain = Domain::builder(translation).assemble()?;
     let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
     Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))
 }

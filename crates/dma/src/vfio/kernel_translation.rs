@@ -59,6 +59,10 @@ impl<C: MapCalls> Translation for KernelTranslation<C> {
     /// Does nothing, likewise.
     fn invalidate_all(&self, _counters: &mut DmaCounters) {}
 
+    fn unmap_invalidates(&self) -> bool {
+        true
+    }
+
     /// The memory that a bus address is mapped to.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         self.records.find(at)

@@ -6,12 +6,12 @@ use super::cpus::Cpus;
 use super::memory::Memory;
 use super::stage::Stage;
 use super::translator::{IommuSetup, Lookups, Tables, Translator};
-use crate::partition::{Partition, PartitionError};
+use crate::partition::Partition;
 use crate::steady::Level;
 use des::{Span, Time};
 use dma::{
-    BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Invalidation, Iotlb, Limits, Mapper,
-    MemoryAddress, Ram, Requester, SoftwareDomain, Unit,
+    BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Iotlb, Limits, Mapper, MemoryAddress,
+    Ram, Requester, SoftwareDomain, Unit,
 };
 use iova::{Bitmap, Depot, Magazines, Pools, Space};
 use std::cell::Cell;
@@ -400,8 +400,8 @@ fn window_mapper(bytes: u64, locking: Locking, known: Iotlb) -> Result<(Mapper, 
         return Ok((slot.default_mapper(limits), tables));
     }
     let one = |space: &Space| Ok(Box::new(Bitmap::new(space)?) as Box<_>);
-    let domain = Domain::new(window.clone(), one, Invalidation::Elsewhere).map_err(PartitionError::Space)?;
-    Ok((Mapper::translated(limits, Arc::new(domain.with_any_addresses())), tables))
+    let domain = Domain::builder(window.clone()).allocator(one).any_addresses().build()?;
+    Ok((Mapper::translated(limits, domain), tables))
 }
 
 /// A mapper over VT-d tables with Linux's per-CPU IOVA caches, and the IOMMU that reads them.
@@ -415,16 +415,16 @@ fn translated(
     let frames = Arc::new(Frames::new(TABLES, TABLES_BYTES));
     let tables = Arc::new(SoftwareDomain::new(Arc::clone(&unit), frames, LEVELS)?);
     tables.attach(ADAPTER);
-    let invalidation = match mode {
-        InvalidationMode::Strict => Invalidation::Strict,
-        InvalidationMode::Lazy => Invalidation::Lazy(FlushQueue::new(cpus as usize, || cpu() as usize)),
-    };
-    let magazines = |space: &Space| {
+    let magazines = move |space: &Space| {
         let magazines = Magazines::new(space, LAST_LOW_PAGE, cpus, cpu, Depot::Bounded)?;
         Ok(Box::new(magazines) as Box<_>)
     };
-    let domain = Domain::new(tables.clone(), magazines, invalidation).map_err(PartitionError::Space)?;
-    let mapper = Mapper::translated(Limits::of_bits(ALL_BITS), Arc::new(domain));
+    let builder = Domain::builder(tables.clone()).allocator(magazines);
+    let builder = match mode {
+        InvalidationMode::Strict => builder,
+        InvalidationMode::Lazy => builder.flush_queue(FlushQueue::new(cpus as usize, || cpu() as usize)),
+    };
+    let mapper = Mapper::translated(Limits::of_bits(ALL_BITS), builder.build()?);
     let adapter = unit.adapter(ADAPTER);
     Ok((mapper, Some(Tables::Memory { unit, adapter, domain: tables })))
 }

@@ -3,10 +3,8 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use dma::{
-    Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain,
-    Unit, Vtd,
+    Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
 };
-use iova::{GapTree, Space};
 use nvme::emulated::Emulated;
 use nvme::{Buffer, Controller, Namespace};
 use std::sync::Arc;
@@ -35,10 +33,9 @@ pub(crate) fn bench_with(blocks: u64, block_shift: u8) -> Bench {
     let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
     let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
     table.attach(ADAPTER);
-    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-    let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict).unwrap();
+    let domain = Domain::builder(Arc::new(table)).build().unwrap();
     let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), RAM_BYTES - TABLES_BYTES).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+    let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
     let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), blocks, block_shift));
     let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
     Bench { ram, emulated, controller }

@@ -4,8 +4,7 @@
 
 use super::*;
 use crate::emulated::{Emulated, Fault};
-use dma::{Domain, Frames, Invalidation, Iotlb, Limits, Mapper, Pool, Requester, SoftwareDomain, Unit, Vtd};
-use iova::{GapTree, Space};
+use dma::{Domain, Frames, Iotlb, Limits, Mapper, Pool, Requester, SoftwareDomain, Unit, Vtd};
 
 const BLOCK_BYTES: usize = 512;
 /// No test takes this long, so that only the instants that it passes to `check_timeouts` make a command overdue.
@@ -20,10 +19,9 @@ fn drive(requests: u16, waiting: Waiting, timeout: Duration) -> (Drive, Arc<Emul
     let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
     let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
     table.attach(Requester(0x0300));
-    let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-    let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict).unwrap();
+    let domain = Domain::builder(Arc::new(table)).build().unwrap();
     let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), 14 << 20).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+    let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
     let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
     let controller = Controller::open(emulated.clone(), mapper, ram).unwrap();
     let namespace = controller.namespaces()[0];
