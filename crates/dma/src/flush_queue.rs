@@ -10,13 +10,20 @@ use iova::{Range, host_cpus};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{OnceLock, PoisonError, Weak};
+use sync::{AtomicU64, Mutex, Ordering, fence};
 
 mod flush_thread;
+#[cfg(all(test, loom))]
+mod orders;
+mod sync;
 
 /// Usable entries of a ring; Linux leaves one empty (`IOVA_DEFAULT_FQ_SIZE`).
+#[cfg(not(loom))]
 const RING: usize = 256 - 1;
+/// Few, so that all orders of threads can be tried with a ring that is full.
+#[cfg(loom)]
+const RING: usize = 1;
 
 /// Ranges that are unmapped but not yet invalidated, per CPU.
 pub struct FlushQueue {
@@ -87,7 +94,10 @@ impl FlushQueue {
             self.invalidate(flusher, counters);
             self.release(&mut ring, flusher, counters);
         }
-        ring.push_back(Entry { range, begun: self.begun.load(Ordering::SeqCst) });
+        // The cleared table entries become visible before `begun` is read. Otherwise an invalidation that begins now may be one
+        // that the IOMMU carries out with the old entries, and is taken for one that came after (as in Linux's `queue_iova`).
+        fence(Ordering::SeqCst);
+        ring.push_back(Entry { range, begun: self.begun.load(Ordering::Relaxed) });
         drop(ring);
         if let Some(thread) = self.thread.get() {
             thread.arm();
@@ -107,14 +117,16 @@ impl FlushQueue {
 
     /// Invalidates the whole domain and counts the begin and the end of it.
     fn invalidate(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        // Whoever reads the old `begun` from here on has cleared table entries that this invalidation sees.
+        fence(Ordering::SeqCst);
         flusher.invalidate_all(counters);
-        self.ended.fetch_add(1, Ordering::SeqCst);
+        self.ended.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Frees the entries queued before a finished invalidation began.
     fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, counters: &mut DmaCounters) {
-        let ended = self.ended.load(Ordering::SeqCst);
+        let ended = self.ended.load(Ordering::Acquire);
         while let Some(entry) = ring.pop_front_if(|entry| entry.begun < ended) {
             flusher.free(entry.range, counters);
         }
@@ -132,7 +144,7 @@ impl fmt::Debug for FlushQueue {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};

@@ -408,9 +408,9 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
 }
 
 /// The CPUs of this host: with restartable sequences if it supports them, else shards.
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(feature = "std")]
 pub fn host_cpus() -> Box<dyn Cpus + Send> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
     if let Some(cpus) = Rseq::new() {
         return Box::new(cpus);
     }
@@ -422,12 +422,12 @@ pub fn host_cpus() -> Box<dyn Cpus + Send> {
 ///
 /// # Errors
 /// If the space is invalid.
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(feature = "std")]
 pub fn host_percpu<F: FreeCheck + 'static>(
     space: &Space,
     boundary: u64,
 ) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
     if let Some(cpus) = Rseq::new() {
         return Ok(Box::new(Percpu::<_, F>::with_check(space, boundary, cpus)?));
     }

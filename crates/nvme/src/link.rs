@@ -1,7 +1,10 @@
 //! State shared by a controller and its queue pairs.
 
 use crate::registers::Registers;
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A controller's registers, and a count of its resets.
@@ -29,7 +32,7 @@ impl Link {
     /// not exist or is empty, so the controller fetches nothing (Base, 3.1.2.3).
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        // Relaxed is enough: the lock under which a thread renews its queue orders everything else.
+        // Relaxed is enough: the lock under which a thread renews its queue orders everything else (test `loom`).
         self.generation.load(Ordering::Relaxed)
     }
 

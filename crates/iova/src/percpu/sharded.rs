@@ -7,7 +7,7 @@ use super::slabs::Slabs;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Shards for each thread that can run at a time. If there are more threads, few of them wait for one that does not run.
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(feature = "std")]
 const SHARDS_PER_CPU: usize = 4;
 
 /// Stacks by shard, for hosts without restartable sequences. Shards take the place of CPUs: a thread belongs to one shard on
@@ -25,14 +25,14 @@ impl Sharded {
     }
 
     /// Four times as many shards as threads can run at a time. Threads are distributed over them in the order of their first calls.
-    #[cfg(all(feature = "std", not(loom)))]
+    #[cfg(feature = "std")]
     pub fn by_thread() -> Self {
         Self::new(SHARDS_PER_CPU * std::thread::available_parallelism().map_or(1, usize::from), thread_number)
     }
 }
 
 /// The number of the calling thread, in the order of first calls.
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(feature = "std")]
 fn thread_number() -> usize {
     use std::sync::atomic::AtomicUsize;
     static NEXT: AtomicUsize = AtomicUsize::new(0);

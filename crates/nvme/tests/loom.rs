@@ -1,0 +1,99 @@
+//! All orders in which a controller's reset can meet a thread that uses a queue pair of it.
+//!
+//!     RUSTFLAGS="--cfg loom" cargo test --release -p nvme --test loom
+//!
+//! The controller is the emulated one, whose own locks loom does not see: no thread changes while they are held.
+
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod support;
+
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use nvme::{Buffer, Controller, Namespace, QueueError, QueuePair};
+use support::BLOCK_BYTES;
+
+/// Enough to set up a controller, which loom's own are not.
+const BRANCHES_MAX: usize = 1_000_000;
+const STACK_WORDS: usize = 1 << 17;
+
+/// A thread with a stack for what controllers do.
+fn spawn(work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::Builder::new().stack_size(STACK_WORDS).spawn(work).unwrap()
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.max_branches = BRANCHES_MAX;
+    let check = std::sync::Arc::new(check);
+    builder.check(move || {
+        let check = std::sync::Arc::clone(&check);
+        spawn(move || check()).join().unwrap();
+    });
+}
+
+/// A queue pair, used by one thread, and the controller, which any thread resets.
+struct User {
+    controller: Arc<Mutex<Controller>>,
+    disk: Namespace,
+    queue: QueuePair,
+    buffer: Buffer,
+}
+
+impl User {
+    /// Completes what is in flight, whatever resets come in between.
+    fn complete(&mut self) {
+        while self.queue.in_flight() > 0 {
+            match self.queue.poll(4, |done| assert!(done.status.is_success())) {
+                Ok(_) => thread::yield_now(),
+                Err(QueueError::Reset) => {
+                    let mut controller = self.controller.lock().unwrap();
+                    controller.renew(&mut self.queue).unwrap();
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    fn write(&mut self, block: u64) {
+        self.queue.write(&self.disk, block, &[self.buffer.piece(0, BLOCK_BYTES).unwrap()]).unwrap();
+        self.queue.ring_doorbell();
+    }
+}
+
+fn check(resets: usize) {
+    model(move || {
+        let bench = support::bench();
+        let mut controller = bench.controller;
+        let (disk, queue) = (controller.namespaces()[0], controller.queue_pair(4).unwrap());
+        let buffer = controller.allocate(BLOCK_BYTES).unwrap();
+        bench.ram.write(buffer.memory(), &[7; BLOCK_BYTES as usize]).unwrap();
+        let controller = Arc::new(Mutex::new(controller));
+        let resetting = spawn({
+            let controller = Arc::clone(&controller);
+            move || (0..resets).for_each(|_| controller.lock().unwrap().reset().unwrap())
+        });
+        let mut user = User { controller, disk, queue, buffer };
+        user.write(1);
+        user.write(2);
+        user.complete();
+        resetting.join().unwrap();
+        // The queue pair is not lost: it works, or says that it has to be renewed.
+        user.write(3);
+        user.complete();
+        let (disk, block) = (bench.emulated.disk(), BLOCK_BYTES as usize);
+        assert!(disk[block..4 * block].iter().all(|byte| *byte == 7), "all three writes arrived");
+    });
+}
+
+#[test]
+fn a_reset_while_commands_are_submitted() {
+    check(1);
+}
+
+#[test]
+fn two_resets_while_commands_are_submitted() {
+    check(2);
+}
