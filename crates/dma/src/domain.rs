@@ -87,6 +87,11 @@ impl Domain {
         self.addresses.usage()
     }
 
+    /// Returns free addresses that are cached for CPUs to where each CPU finds them; see [`Allocator::empty_caches`].
+    pub fn empty_caches(&self) {
+        self.addresses.empty_caches();
+    }
+
     /// Ranges that are unmapped but not yet invalidated.
     pub fn waiting(&self) -> usize {
         match &self.invalidation {

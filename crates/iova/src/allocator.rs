@@ -65,6 +65,10 @@ pub trait Allocator: Sync {
     /// [`FreeError`]
     fn free(&self, range: Range) -> Result<(), FreeError>;
 
+    /// Returns all free ranges that are cached for CPUs to where each CPU and size finds them. The next calls fill the caches
+    /// anew, so it is for pauses. An allocator without caches does nothing.
+    fn empty_caches(&self) {}
+
     /// Counts allocated, free and cached pages. It takes all locks, so it is not for the fast path.
     fn usage(&self) -> Usage;
 }

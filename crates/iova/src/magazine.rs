@@ -297,6 +297,10 @@ impl Allocator for Magazines {
         }
     }
 
+    fn empty_caches(&self) {
+        self.empty_magazines();
+    }
+
     /// Pages by which a range was rounded up count neither as allocated nor as free.
     fn usage(&self) -> Usage {
         let memory_bytes = self.magazines_bytes() + self.allocated.memory_bytes();

@@ -159,6 +159,14 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         })
     }
 
+    /// Moves the free ranges that a CPU holds back to the trees, and returns the number of pages. For a CPU that went offline, or
+    /// will not be used; if it still is, its next calls fetch ranges anew. Without this call the ranges are not lost: a request
+    /// that nothing else satisfies finds them.
+    pub fn drain(&self, cpu: usize) -> u64 {
+        let stacks = (0..self.zones.len()).flat_map(|zone| (0..CLASSES).map(move |class| (zone, class)));
+        stacks.filter_map(|(zone, class)| self.collect_stack(cpu, zone, class)).sum()
+    }
+
     /// The zone of a page.
     #[inline(always)]
     fn zone_of(&self, page: u64) -> usize {
@@ -479,6 +487,11 @@ impl<C: Cpus, F: FreeCheck> Allocator for Percpu<C, F> {
             }
             _ => self.free_otherwise(range),
         }
+    }
+
+    fn empty_caches(&self) {
+        let _alone = self.collection.lock();
+        self.collect(u64::MAX);
     }
 
     fn usage(&self) -> Usage {

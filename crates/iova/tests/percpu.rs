@@ -44,6 +44,7 @@ enum Step {
         first: u64,
         pages: u64,
     },
+    EmptyCaches,
 }
 
 fn step(last: u64, boundary: u64) -> impl Strategy<Value = Step> {
@@ -56,6 +57,7 @@ fn step(last: u64, boundary: u64) -> impl Strategy<Value = Step> {
         1 => any::<prop::sample::Index>().prop_map(|which| Step::FreeTwice { which }),
         1 => (any::<prop::sample::Index>(), prop_oneof![0_u64..9, 200_u64..2000])
             .prop_map(|(which, pages)| Step::FreeResized { which, pages }),
+        1 => Just(Step::EmptyCaches),
         1 => (0..last, 1_u64..9).prop_map(|(first, pages)| Step::FreeForeign { first, pages }),
     ]
 }
@@ -169,6 +171,7 @@ fn check_checked(allocator: &dyn Allocator, space: Space, boundary: u64, steps: 
                     );
                 }
             }
+            Step::EmptyCaches => empty_caches(allocator),
             Step::FreeForeign { first, pages } if !model.out.iter().any(|range| range.first == first) => {
                 let freed = allocator.free(Range { first, pages });
                 assert_eq!(freed, Err(FreeError::NotAllocated));
@@ -211,6 +214,7 @@ fn check_right_frees(allocator: &dyn Allocator, space: Space, boundary: u64, ste
                 model.allocate(allocator, &request, &Request { pages, alignment_order, ..request });
             }
             Step::Free { which } if !model.out.is_empty() => model.free(allocator, which),
+            Step::EmptyCaches => empty_caches(allocator),
             _ => {}
         }
     }
@@ -247,6 +251,39 @@ fn an_audit_finds_pages_of_others_and_of_another_size() {
     assert_eq!(wrong, [FreeError::Earlier { first: 50_000 }]);
     // Of a size without a class, every free is checked at once.
     assert_eq!(allocator.free(Range { first: 50_000, pages: 2000 }), Err(FreeError::NotAllocated));
+}
+
+fn empty_caches(allocator: &dyn Allocator) {
+    let before = allocator.usage();
+    allocator.empty_caches();
+    let after = allocator.usage();
+    assert_eq!((after.cached_pages, after.free_pages), (0, before.free_pages));
+}
+
+/// A CPU's ranges are everyone's after it is drained, those of others stay where they are, and it may go on.
+#[test]
+fn a_cpu_is_drained() {
+    let cpus = || LockedSteps::new(CPUS, || CPU.get());
+    let allocator = Percpu::checked(&Space::new(1, 1 << 16), 1 << 8, cpus()).unwrap();
+    let requests = [Request::new(1, u64::MAX), Request::new(4, u64::MAX), Request::new(1, 200)];
+    for cpu in 0..CPUS {
+        CPU.set(cpu);
+        for request in &requests {
+            let range = request.range(allocator.allocate(request).unwrap());
+            assert_eq!(allocator.free(range), Ok(()));
+        }
+    }
+    let cached_pages = || allocator.usage().cached_pages;
+    let before = cached_pages();
+    let drained = allocator.drain(1);
+    assert!(drained > 0 && cached_pages() > 0);
+    assert_eq!(cached_pages(), before - drained);
+    assert_eq!((allocator.drain(1), allocator.drain(CPUS)), (0, 0));
+    CPU.set(1);
+    let range = requests[0].range(allocator.allocate(&requests[0]).unwrap());
+    assert_eq!(allocator.free(range), Ok(()));
+    assert!(allocator.drain(1) > 0);
+    assert_eq!(allocator.usage().free_pages, 1 << 16);
 }
 
 fn cases() -> ProptestConfig {
