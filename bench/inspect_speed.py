@@ -30,7 +30,7 @@ SIZES = [100, 1000, 10000]
 def build():
     cargo = ["cargo", "build", "--quiet", "--locked"]
     subprocess.run([*cargo, "--profile", "dist", "-p", "iotoll"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "--release", "-p", "host", "--example", "big_host"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "--release", "-p", "iotoll-host", "--example", "big_host"], cwd=ROOT, check=True)
 
 
 def wall_seconds(command):

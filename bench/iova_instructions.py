@@ -42,7 +42,7 @@ def instructions(name, count):
 def main():
     if not shutil.which("valgrind"):
         sys.exit("valgrind is not installed (Debian's package valgrind)")
-    build = ["cargo", "build", "--release", "--quiet", "--locked", "-p", "bench", "--example", "pairs"]
+    build = ["cargo", "build", "--release", "--quiet", "--locked", "-p", "iotoll-bench", "--example", "pairs"]
     subprocess.run(build, cwd=ROOT, check=True)
     print(f"| allocator | instructions per pair, of {N:,} |\n|---|---|")
     for name in [*names(), *sys.argv[1:]]:

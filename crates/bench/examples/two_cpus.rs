@@ -1,7 +1,7 @@
 //! Measures contention between two CPUs: the time that a cache line takes from one to the other, and an allocator's time
 //! per pair of calls with one thread and with two.
 //!
-//!     cargo run --release -p bench --example two_cpus [ROUNDS]
+//!     cargo run --release -p iotoll-bench --example two_cpus [ROUNDS]
 //!
 //! A virtual machine's CPUs may be near each other or far apart, and may migrate while it runs. Each round therefore
 //! measures the cache line first and then all allocators. Times are medians of short batches, so that interrupts affect

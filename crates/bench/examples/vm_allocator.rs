@@ -1,6 +1,6 @@
 //! Compares rust-vmm's address allocator, which VMMs use for device memory, with this project's allocators.
 //!
-//!     cargo run --release -p bench --example vm_allocator
+//!     cargo run --release -p iotoll-bench --example vm_allocator
 //!
 //! It is the only allocator on crates.io that supports alignment and frees by address: range-alloc 0.1 has no alignment,
 //! and offset-allocator 0.2 frees by a handle. It is behind a lock here, because it is not thread safe.

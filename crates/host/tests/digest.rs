@@ -14,7 +14,7 @@ use toll::{DmaPath, Estimate, Toll, TollSheet, toll_over};
 
 const HEAD: &str = "\
 # What inspections keep of the toll sheets beside this file. It is made from them:
-# IOTOLL_UPDATE=1 cargo test -p host --test digest
+# IOTOLL_UPDATE=1 cargo test -p iotoll-host --test digest
 
 ";
 
@@ -51,7 +51,7 @@ fn the_digest_is_generated_from_the_toll_sheets() {
     }
     assert!(
         fs::read_to_string(&file).unwrap_or_default() == made,
-        "data/tolls/digest.toml is out of date: IOTOLL_UPDATE=1 cargo test -p host --test digest"
+        "data/tolls/digest.toml is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll-host --test digest"
     );
 }
 

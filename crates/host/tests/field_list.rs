@@ -11,7 +11,7 @@ const HEAD: &str = "\
 Each case is an excerpt that somebody posted about a real machine. It was reduced to the smallest file tree that shows the problem, and
 is kept in `crates/host/tests/field/`; a few are kept as posted. The test `field` compares our verdict with what the thread found out. Where
 `iotoll` does not tell all of that, the file asks for the part that it tells. Each file says which of its lines come from the source, and
-which we added. This page is made from the heads of the files: `IOTOLL_UPDATE=1 cargo test -p host --test field_list`.
+which we added. This page is made from the heads of the files: `IOTOLL_UPDATE=1 cargo test -p iotoll-host --test field_list`.
 ";
 
 fn values<'a>(head: &'a str, key: &str) -> Vec<&'a str> {
@@ -61,6 +61,6 @@ fn the_page_of_field_cases_is_generated_from_the_cases() {
     let kept = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/validation/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test field_list"
+        "docs/validation/field.md is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll-host --test field_list"
     );
 }

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 Every finding of `iotoll inspect` has one of these identifiers; scripts may match on them. Its report names the host's
 own lines as evidence, and commands to paste as its fix. This page says what each means on any host. It is made from
-the rules in `crates/host/src/diagnose/rules`: `IOTOLL_UPDATE=1 cargo test -p host --test finding_list`.
+the rules in `crates/host/src/diagnose/rules`: `IOTOLL_UPDATE=1 cargo test -p iotoll-host --test finding_list`.
 
 - critical: data is or may be damaged, or DMA fails.
 - warning: costs performance or protection.
@@ -66,7 +66,7 @@ fn the_page_of_findings_is_generated_from_the_rules() {
     let kept = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/reference/findings.md is out of date: IOTOLL_UPDATE=1 cargo test -p host --test finding_list"
+        "docs/reference/findings.md is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll-host --test finding_list"
     );
 }
 

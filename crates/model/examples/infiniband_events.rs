@@ -1,4 +1,4 @@
-//! Events a second of InfiniBand adapters: `cargo run --release -p model --example infiniband_events`.
+//! Events a second of InfiniBand adapters: `cargo run --release -p iotoll-model --example infiniband_events`.
 
 use model::infiniband::AdaptersExperiment;
 use std::time::Instant;

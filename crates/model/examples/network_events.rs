@@ -1,4 +1,4 @@
-//! How many events of two hosts happen in a second, on the calendar and on a plain heap: `cargo run --release -p model --example
+//! How many events of two hosts happen in a second, on the calendar and on a plain heap: `cargo run --release -p iotoll-model --example
 //! network_events`.
 
 use model::network::NetworkError;

@@ -1,6 +1,6 @@
 //! The page that compares ways to an NVMe disk, `docs/studies/nvme-tolls.md`, is made from the toll sheets.
 //!
-//! `IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls` writes it anew.
+//! `IOTOLL_UPDATE=1 cargo test -p iotoll-report --test nvme_tolls` writes it anew.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -76,7 +76,7 @@ is unbound from the disk. Batches are 32 reads.
 Commands:
 
     iotoll lab run x86-vtd-user x86-vtd-strict x86-vtd-strict-ways -o data/tolls
-    IOTOLL_UPDATE=1 cargo test -p report --test nvme_tolls                   # this page, from the sheets
+    IOTOLL_UPDATE=1 cargo test -p iotoll-report --test nvme_tolls                   # this page, from the sheets
     iotoll lab run x86-vtd-user --flame docs/studies/nvme-tolls/flame.svg            # without the loop's
 
 **Result.** Per read, medians: instructions, and how often each event happened.

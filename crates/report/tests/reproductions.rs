@@ -1,6 +1,6 @@
 //! The pages of reproduced figures, `docs/studies/STUDY.md`, are what the models say.
 //!
-//! `IOTOLL_UPDATE=1 cargo test -p report --test reproductions` writes them anew.
+//! `IOTOLL_UPDATE=1 cargo test -p iotoll-report --test reproductions` writes them anew.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -19,7 +19,7 @@ fn page(one: &Reproduction) -> String {
     let bound = format!("{:.0} % of what was published{own}", one.bound * 100.0);
     let mut page = format!(
         "# {}: published figures, and ours\n\n**Question.** {}\n\n**Method.** {}\n\n    iotoll reproduce {0} --html {0}.html    # with plots\n\n\
-         **Result.** {}\n\n{}{}\n{} Made by\n`IOTOLL_UPDATE=1 cargo test -p report --test reproductions` from `experiments/{0}.toml`.\n",
+         **Result.** {}\n\n{}{}\n{} Made by\n`IOTOLL_UPDATE=1 cargo test -p iotoll-report --test reproductions` from `experiments/{0}.toml`.\n",
         one.study,
         one.question,
         one.method,
@@ -204,7 +204,7 @@ fn pages_of_studies_are_up_to_date() {
 
 /// The table of all studies in pages that people write.
 const TABLE: [&str; 2] =
-    ["<!-- figures out of sample: made by cargo test -p report --test reproductions -->\n", "<!-- end -->"];
+    ["<!-- figures out of sample: made by cargo test -p iotoll-report --test reproductions -->\n", "<!-- end -->"];
 
 /// A row for each study: what counts, what misses, and how much is assumed.
 fn table_of_studies(folder: &str) -> String {

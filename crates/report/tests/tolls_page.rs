@@ -1,6 +1,6 @@
 //! The page of all committed toll sheets, `docs/reference/tolls.md`, is made from the sheets.
 //!
-//! `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page` writes it anew.
+//! `IOTOLL_UPDATE=1 cargo test -p iotoll-report --test tolls_page` writes it anew.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -24,7 +24,7 @@ copies 1 to 8 bytes and counts as no instruction of its own; they are means too,
 What a DMA path costs are its stages of DMA mapping, its events and its repetitions. The rest of a network I/O differs from boot to boot: two
 presets differ in the whole for certain only where `iotoll lab show` says so without a `?`.
 
-This page is made from the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p report --test tolls_page`, and the sheets by
+This page is made from the sheets in `data/tolls` by `IOTOLL_UPDATE=1 cargo test -p iotoll-report --test tolls_page`, and the sheets by
 `iotoll lab run --all -o data/tolls`. [How counts are made](../internals/lab.md) tells the method and its limits.
 ";
 

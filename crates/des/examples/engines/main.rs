@@ -1,7 +1,7 @@
 //! Events per second and memory of our calendar, the standard library's heap, and engines of others, side by side.
 //!
 //! ```text
-//! cargo run --release -p des --example engines -- [phold] [nic] [NAME=COMMAND ...]
+//! cargo run --release -p iotoll-des --example engines -- [phold] [nic] [NAME=COMMAND ...]
 //! ```
 //!
 //! Loads that are named alone are run alone. Each command is run as `COMMAND phold PENDING EVENTS` and prints the seconds that so many events took, how many they were,

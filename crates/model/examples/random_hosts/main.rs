@@ -1,5 +1,5 @@
 //! Draws random hosts, says how many are steady, extended or refused, and holds long runs of some against the short ones:
-//! `cargo run --release -p model --example random_hosts -- --hosts 1000 --long 20`.
+//! `cargo run --release -p iotoll-model --example random_hosts -- --hosts 1000 --long 20`.
 //!
 //! Each host runs with five seeds, as a user's file does. Long runs check two things:
 //!
