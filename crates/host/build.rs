@@ -4,7 +4,8 @@
 use std::error::Error;
 use std::path::Path;
 
-const DATA: &str = "../../data";
+/// A link to the repository's data: files outside of a crate's folder are not packaged.
+const DATA: &str = "data";
 const TABLES: [&str; 2] = ["kernel/options", "tolls/digest"];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toll::{DmaPath, TomlProblem, TomlText};
 
-const BUILT_IN: &str = include_str!("../../../data/lab/presets.toml");
+const BUILT_IN: &str = include_str!("../data/lab/presets.toml");
 
 /// The adapters that the lab's machines can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

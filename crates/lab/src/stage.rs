@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toll::Stage;
 
 /// The built-in table: `data/lab/stages.toml`.
-const TABLE: &str = include_str!("../../../data/lab/stages.toml");
+const TABLE: &str = include_str!("../data/lab/stages.toml");
 
 /// Patterns of function names and the stages that they belong to.
 #[derive(Debug, Clone, Deserialize)]

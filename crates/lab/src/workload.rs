@@ -5,7 +5,7 @@ use crate::preset::{Access, EmulatedAdapter, Preset};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const BUILT_IN: &str = include_str!("../../../data/lab/workloads.toml");
+const BUILT_IN: &str = include_str!("../data/lab/workloads.toml");
 
 /// The kernel driver that gives a user-space driver access to an adapter.
 pub(crate) const USER_DRIVER: &str = "vfio-pci";

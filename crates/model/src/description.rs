@@ -71,9 +71,9 @@ mod tests {
     fn studies_and_sweeps_are_refused_with_the_command_that_runs_them() {
         let refusal = |text: &str| Description::read(text, "x.toml").unwrap_err().to_string();
         let study = "x.toml describes a study; expected an experiment; `iotoll reproduce` runs a study";
-        assert_eq!(refusal(include_str!("../../../experiments/memmap.toml")), study);
-        assert_eq!(refusal(include_str!("../../../experiments/iotlb.toml")), study);
+        assert_eq!(refusal(include_str!("../experiments/memmap.toml")), study);
+        assert_eq!(refusal(include_str!("../experiments/iotlb.toml")), study);
         let sweep = "x.toml describes a sweep; expected an experiment; `iotoll sweep` runs a sweep";
-        assert_eq!(refusal(include_str!("../../../experiments/sweep.toml")), sweep);
+        assert_eq!(refusal(include_str!("../experiments/sweep.toml")), sweep);
     }
 }

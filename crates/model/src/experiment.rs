@@ -278,7 +278,7 @@ fn default_transfers() -> u64 {
 mod tests {
     use super::*;
 
-    const TEXT: &str = include_str!("../../../experiments/engine.toml");
+    const TEXT: &str = include_str!("../experiments/engine.toml");
 
     #[test]
     fn the_example_is_limited_by_its_walker() {

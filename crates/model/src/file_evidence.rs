@@ -25,7 +25,7 @@ pub struct FileEvidence {
 }
 
 const FILE: &str = "origins.toml";
-const TEXT: &str = include_str!("../../../experiments/origins.toml");
+const TEXT: &str = include_str!("../experiments/origins.toml");
 
 /// Where the values of one example come from.
 #[derive(Debug, Deserialize)]
@@ -62,16 +62,16 @@ struct Example {
 impl Example {
     fn of(description: &Description) -> Self {
         let (name, text) = match description {
-            Description::Engine(_) => ("engine", include_str!("../../../experiments/engine.toml")),
-            Description::Hosts(_) => ("two-hosts", include_str!("../../../experiments/two-hosts.toml")),
-            Description::Block(_) => ("nvme", include_str!("../../../experiments/nvme.toml")),
+            Description::Engine(_) => ("engine", include_str!("../experiments/engine.toml")),
+            Description::Hosts(_) => ("two-hosts", include_str!("../experiments/two-hosts.toml")),
+            Description::Block(_) => ("nvme", include_str!("../experiments/nvme.toml")),
             Description::FlashArray(_) => {
-                ("flash-array", include_str!("../../../experiments/flash-array.toml"))
+                ("flash-array", include_str!("../experiments/flash-array.toml"))
             }
             Description::Memory(_) => {
-                ("memory-types", include_str!("../../../experiments/memory-types.toml"))
+                ("memory-types", include_str!("../experiments/memory-types.toml"))
             }
-            Description::Adapters(_) => ("infiniband", include_str!("../../../experiments/infiniband.toml")),
+            Description::Adapters(_) => ("infiniband", include_str!("../experiments/infiniband.toml")),
         };
         Self { name, text }
     }

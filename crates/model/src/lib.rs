@@ -13,7 +13,7 @@
 //! A DMA engine that reads through an IOMMU, and what limits it:
 //!
 //! ```
-//! let file = include_str!("../../../experiments/engine.toml");
+//! let file = include_str!("../experiments/engine.toml");
 //! let with_iommu = model::Experiment::read(file, "engine.toml")?.run()?;
 //! assert!(with_iommu.miss_share.mean > 0.0);
 //! let without = model::Experiment::read(file.split("[iommu]").next().unwrap_or_default(), "engine.toml")?.run()?;

@@ -53,9 +53,9 @@ impl PriceList {
         // A test reads each of them, so none is skipped here.
         static BUILTIN: LazyLock<Vec<PriceList>> = LazyLock::new(|| {
             let texts = [
-                include_str!("../../../data/prices/arm.toml"),
-                include_str!("../../../data/prices/ppc.toml"),
-                include_str!("../../../data/prices/x86.toml"),
+                include_str!("../data/prices/arm.toml"),
+                include_str!("../data/prices/ppc.toml"),
+                include_str!("../data/prices/x86.toml"),
             ];
             texts.into_iter().filter_map(|text| PriceList::read(text, "built in").ok()).collect()
         });

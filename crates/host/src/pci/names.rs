@@ -8,7 +8,7 @@ use super::header::SubsystemId;
 use std::collections::BTreeMap;
 
 /// The PCI ID Repository's table, as of the date in its head; `data/pci/refresh` fetches a newer one.
-const BUILT_IN: &str = include_str!("../../../../data/pci/pci.ids");
+const BUILT_IN: &str = include_str!("../../data/pci/pci.ids");
 
 /// The sections of the built-in table, sorted: the ID of a vendor, or the code of a class and 2^16; the section's first byte and the
 /// byte behind it. By `build.rs`.

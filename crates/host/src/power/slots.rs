@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toll::Evidence;
 
-const BUILTIN: &str = include_str!("../../../../data/power/slots.toml");
+const BUILTIN: &str = include_str!("../../data/power/slots.toml");
 
 /// The tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

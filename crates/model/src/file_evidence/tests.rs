@@ -1,12 +1,12 @@
 use super::*;
 
 const EXAMPLES: [&str; 6] = [
-    include_str!("../../../../experiments/engine.toml"),
-    include_str!("../../../../experiments/two-hosts.toml"),
-    include_str!("../../../../experiments/nvme.toml"),
-    include_str!("../../../../experiments/flash-array.toml"),
-    include_str!("../../../../experiments/memory-types.toml"),
-    include_str!("../../../../experiments/infiniband.toml"),
+    include_str!("../../experiments/engine.toml"),
+    include_str!("../../experiments/two-hosts.toml"),
+    include_str!("../../experiments/nvme.toml"),
+    include_str!("../../experiments/flash-array.toml"),
+    include_str!("../../experiments/memory-types.toml"),
+    include_str!("../../experiments/infiniband.toml"),
 ];
 
 fn evidence(text: &str) -> FileEvidence {

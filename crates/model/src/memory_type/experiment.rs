@@ -295,7 +295,7 @@ fn default_call() -> Call {
 mod tests {
     use super::*;
 
-    const TEXT: &str = include_str!("../../../../experiments/memory-types.toml");
+    const TEXT: &str = include_str!("../../experiments/memory-types.toml");
 
     fn run(changes: &[(&str, &str)]) -> MemoryAnswer {
         let changed = changes.iter().fold(TEXT.to_owned(), |text, (from, to)| {

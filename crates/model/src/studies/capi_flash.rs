@@ -18,7 +18,7 @@ use testbed::{Mix, StoragePath, Testbed};
 
 pub(super) const NAME: &str = "capi-flash";
 const FILE: &str = "capi-flash.toml";
-const TEXT: &str = include_str!("../../../../experiments/capi-flash.toml");
+const TEXT: &str = include_str!("../../experiments/capi-flash.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

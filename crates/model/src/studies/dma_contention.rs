@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub(super) const NAME: &str = "dma-contention";
 const FILE: &str = "dma-contention.toml";
-const TEXT: &str = include_str!("../../../../experiments/dma-contention.toml");
+const TEXT: &str = include_str!("../../experiments/dma-contention.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

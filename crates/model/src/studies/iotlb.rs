@@ -16,7 +16,7 @@ use toll::Evidence;
 
 pub(super) const NAME: &str = "iotlb";
 const FILE: &str = "iotlb.toml";
-const TEXT: &str = include_str!("../../../../experiments/iotlb.toml");
+const TEXT: &str = include_str!("../../experiments/iotlb.toml");
 const KIB: f64 = 1024.0;
 
 #[derive(Debug, Deserialize)]

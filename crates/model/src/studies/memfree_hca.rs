@@ -19,7 +19,7 @@ use toll::Evidence;
 
 pub(super) const NAME: &str = "memfree-hca";
 const FILE: &str = "memfree-hca.toml";
-const TEXT: &str = include_str!("../../../../experiments/memfree-hca.toml");
+const TEXT: &str = include_str!("../../experiments/memfree-hca.toml");
 /// A number of connections whose contexts exceed the adapter's cache.
 const CONNECTIONS: u32 = 128;
 /// Bytes of a small message.

@@ -21,7 +21,7 @@ use toll::Evidence;
 
 pub(super) const NAME: &str = "memmap";
 const FILE: &str = "memmap.toml";
-const TEXT: &str = include_str!("../../../../experiments/memmap.toml");
+const TEXT: &str = include_str!("../../experiments/memmap.toml");
 const MIB: f64 = (1 << 20) as f64;
 /// Buffer of a throughput test: many pages, but within the DMA API's largest allocation.
 const BUFFER_BYTES: u64 = 1 << 20;

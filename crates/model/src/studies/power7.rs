@@ -10,7 +10,7 @@ use crate::network::{
 use crate::uperf::Profile;
 use des::{Span, TransferCost};
 
-const TEXT: &str = include_str!("../../../../experiments/power7.toml");
+const TEXT: &str = include_str!("../../experiments/power7.toml");
 /// 10 Gb/s Ethernet.
 const WIRE_BITS_PER_SECOND: f64 = 10e9;
 const MTU_BYTES: u64 = 1500;
@@ -95,10 +95,10 @@ impl Test {
     /// The uperf profile of the test: its text and its file name.
     fn profile(self) -> (&'static str, &'static str) {
         match self {
-            Self::UdpExchange => (include_str!("../../../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
-            Self::TcpExchange => (include_str!("../../../../experiments/uperf/tcp-rr.xml"), "tcp-rr.xml"),
+            Self::UdpExchange => (include_str!("../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
+            Self::TcpExchange => (include_str!("../../experiments/uperf/tcp-rr.xml"), "tcp-rr.xml"),
             Self::TcpStream => {
-                (include_str!("../../../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml")
+                (include_str!("../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml")
             }
         }
     }

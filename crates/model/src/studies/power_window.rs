@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 pub(super) const NAME: &str = "power-window";
 const FILE: &str = "power-window.toml";
-const TEXT: &str = include_str!("../../../../experiments/power-window.toml");
+const TEXT: &str = include_str!("../../experiments/power-window.toml");
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 const DEFAULT_BYTES: u64 = 2 * GIB;

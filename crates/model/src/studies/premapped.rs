@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub(super) const NAME: &str = "premapped";
 const FILE: &str = "premapped.toml";
-const TEXT: &str = include_str!("../../../../experiments/premapped.toml");
+const TEXT: &str = include_str!("../../experiments/premapped.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 pub(super) const NAME: &str = "protection-mode";
 const FILE: &str = "protection-mode.toml";
-const TEXT: &str = include_str!("../../../../experiments/protection-mode.toml");
+const TEXT: &str = include_str!("../../experiments/protection-mode.toml");
 const WIRE_BITS_PER_SECOND: f64 = 100e9;
 const STREAMS: u32 = 32;
 /// Warm-up time, in which windows fill, and measured time.

@@ -15,22 +15,22 @@ struct Source {
 }
 
 const SOURCES: &[Source] = &[
-    Source { name: "power7", text: include_str!("../../../../experiments/power7.toml"), path: &[] },
-    Source { name: "iotlb", text: include_str!("../../../../experiments/iotlb.toml"), path: &["parameters"] },
+    Source { name: "power7", text: include_str!("../../experiments/power7.toml"), path: &[] },
+    Source { name: "iotlb", text: include_str!("../../experiments/iotlb.toml"), path: &["parameters"] },
     Source {
         name: "dma-contention",
-        text: include_str!("../../../../experiments/dma-contention.toml"),
+        text: include_str!("../../experiments/dma-contention.toml"),
         path: &["threads", "parameters"],
     },
     Source {
         name: "memfree-hca",
-        text: include_str!("../../../../experiments/memfree-hca.toml"),
+        text: include_str!("../../experiments/memfree-hca.toml"),
         path: &["parameters"],
     },
-    Source { name: "prices/x86", text: include_str!("../../../../data/prices/x86.toml"), path: &[] },
+    Source { name: "prices/x86", text: include_str!("../../data/prices/x86.toml"), path: &[] },
     Source {
         name: "prices/x86/events",
-        text: include_str!("../../../../data/prices/x86.toml"),
+        text: include_str!("../../data/prices/x86.toml"),
         path: &["event_ns"],
     },
 ];

@@ -3,7 +3,7 @@
 use super::{Grammar, OptionFacts, OptionTable, Platform, Span, Word, same_name};
 use std::collections::BTreeSet;
 
-const SOURCE: &str = include_str!("../../../../../data/kernel/options.toml");
+const SOURCE: &str = include_str!("../../../data/kernel/options.toml");
 
 /// An invalid option table.
 #[derive(Debug, thiserror::Error)]

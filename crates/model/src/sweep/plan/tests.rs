@@ -1,6 +1,6 @@
 use super::*;
 
-const TEXT: &str = include_str!("../../../../../experiments/sweep.toml");
+const TEXT: &str = include_str!("../../../experiments/sweep.toml");
 
 fn read(text: &str) -> Plan {
     Plan::read(text, "x.toml").unwrap()
