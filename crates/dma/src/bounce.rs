@@ -178,7 +178,7 @@ impl Bounce {
         (0..self.areas.len()).find_map(|step| {
             let area = cpu.wrapping_add(step) & (self.areas.len() - 1);
             let mut locked = self.area(area);
-            let begins = |slot: usize| self.address(SlotPosition { area, slot }).0.is_multiple_of(unit);
+            let begins = |slot: usize| self.address(SlotPosition { area, slot }).0 % unit == 0;
             let slot = locked.find(slots, begins)?;
             locked.slots[slot].mapping = Some(Mapping { original, slots });
             let place = SlotPosition { area, slot };
@@ -242,7 +242,7 @@ impl Area {
     fn release(&mut self, first: usize) {
         let Some(Mapping { slots, .. }) = self.slots[first].mapping.take() else { return };
         let after = first + slots;
-        let next = self.slots.get(after).filter(|_| !after.is_multiple_of(SEGMENT));
+        let next = self.slots.get(after).filter(|_| after % SEGMENT != 0);
         let mut free = next.map_or(0, |next| next.free);
         for slot in self.slots[first..after].iter_mut().rev() {
             free += 1;

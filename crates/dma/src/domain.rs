@@ -344,9 +344,8 @@ impl Domain {
         let mut elements = elements.iter();
         for segment in segments {
             let mut from = 0;
-            while from < segment.bytes
-                && let Some(element) = elements.next()
-            {
+            while from < segment.bytes {
+                let Some(element) = elements.next() else { break };
                 self.unmap(BusAddress(segment.at.0 + from), element.bytes, counters)?;
                 from += element.bytes;
             }

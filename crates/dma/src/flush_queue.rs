@@ -127,7 +127,8 @@ impl FlushQueue {
     /// Frees the entries queued before a finished invalidation began.
     fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let ended = self.ended.load(Ordering::Acquire);
-        while let Some(entry) = ring.pop_front_if(|entry| entry.begun < ended) {
+        while ring.front().is_some_and(|entry| entry.begun < ended) {
+            let Some(entry) = ring.pop_front() else { break };
             flusher.free(entry.range, counters);
         }
     }

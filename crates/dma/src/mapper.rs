@@ -384,7 +384,7 @@ impl Mapper {
             TranslationMode::Direct { .. } => false,
             TranslationMode::Translated(domain) => {
                 let granule = domain.translation().window().granule_bytes;
-                !buffer.memory.0.is_multiple_of(granule) || !buffer.bytes.is_multiple_of(granule)
+                buffer.memory.0 % granule != 0 || buffer.bytes % granule != 0
             }
         };
         match when {

@@ -130,7 +130,7 @@ impl<F: Format> Radix<F> {
         counters: &mut DmaCounters,
     ) -> Result<bool, MapError> {
         let span = Span { at: at.0, bytes };
-        if !span.is_whole_pages() || !memory.0.is_multiple_of(FRAME_BYTES) {
+        if !span.is_whole_pages() || memory.0 % FRAME_BYTES != 0 {
             return Err(MapError::Unaligned { at, memory, bytes, granule_bytes: FRAME_BYTES });
         }
         if !span.ends_by(self.last().0) {
@@ -213,10 +213,8 @@ impl<F: Format> Radix<F> {
 
     /// Visits a table and all tables below it.
     fn visit_tables(&self, page: MemoryAddress, level: u32, visit: &mut impl FnMut(MemoryAddress)) {
-        if level > 0
-            && let Some(node) = self.node(page, level)
-        {
-            for entry in node.entries() {
+        if level > 0 {
+            for entry in self.node(page, level).into_iter().flat_map(Node::entries) {
                 if let Entry::Table(below) = F::read(entry, level) {
                     self.visit_tables(below, level - 1, visit);
                 }

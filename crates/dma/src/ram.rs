@@ -72,7 +72,7 @@ pub enum ByteOrder {
 impl Ram {
     /// Zeroed memory from `base`, a multiple of eight. `bytes` is rounded up to a multiple of eight.
     pub fn new(base: MemoryAddress, bytes: u64) -> Self {
-        debug_assert!(base.0.is_multiple_of(WORD));
+        debug_assert!(base.0 % WORD == 0);
         let words = (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
         Self::of(base, Words::Modelled(words))
     }
@@ -179,7 +179,7 @@ impl Ram {
         // Below the base the subtraction wraps to an offset beyond the end.
         let first = usize::try_from(offset / WORD).map_err(|_| none)?;
         let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
-        if offset.is_multiple_of(WORD) { Ok(words) } else { Err(none) }
+        if offset % WORD == 0 { Ok(words) } else { Err(none) }
     }
 
     /// Reads a 64-bit number at a multiple of eight.
@@ -202,7 +202,7 @@ impl Ram {
 
     /// The words of a table page, which begins at a multiple of its size.
     pub(crate) fn table_page(&self, at: MemoryAddress) -> Result<&TablePage, NoMemory> {
-        if !at.0.is_multiple_of(FRAME_BYTES) {
+        if at.0 % FRAME_BYTES != 0 {
             return Err(NoMemory { at, bytes: FRAME_BYTES });
         }
         self.words_at(at)
@@ -246,7 +246,7 @@ impl Ram {
 impl Memory for Ram {
     fn copy(&self, from: MemoryAddress, to: MemoryAddress, bytes: u64) -> Result<(), NoMemory> {
         let length = self.length(from, bytes)?;
-        if (from.0 | to.0 | bytes).is_multiple_of(WORD) {
+        if (from.0 | to.0 | bytes) % WORD == 0 {
             // Check both ranges before anything is written.
             let (from, to) = (self.words(from, length)?, self.words(to, length)?);
             for (from, to) in from.iter().zip(to) {

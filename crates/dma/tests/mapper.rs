@@ -304,7 +304,7 @@ impl Driver {
         let Shape { segment_bytes_max, boundary_mask, lists, .. } = self.shape;
         let bounced = |one: &Element| match self.shape.bouncing {
             Some(Bouncing::Always) => true,
-            Some(Bouncing::Unaligned) => !(one.memory.0 | one.bytes).is_multiple_of(PAGE),
+            Some(Bouncing::Unaligned) => (one.memory.0 | one.bytes) % PAGE != 0,
             Some(Bouncing::BeyondMask) | None => false,
         };
         assert_eq!(live.segments.iter().map(|segment| segment.bytes).sum::<u64>(), live.bytes());
@@ -452,7 +452,7 @@ fn merged(elements: &[Element], first: BusAddress, shape: &Shape) -> Vec<Segment
             Some(last)
                 if last.at.0 + last.bytes == at.0
                     && last.bytes + element.bytes <= shape.segment_bytes_max
-                    && (unit == 0 || !at.0.is_multiple_of(unit * PAGE)) =>
+                    && (unit == 0 || at.0 % (unit * PAGE) != 0) =>
             {
                 last.bytes += element.bytes;
             }

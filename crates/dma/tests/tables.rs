@@ -213,7 +213,7 @@ fn expected_map<F: Walked>(
     memory: u64,
 ) -> Result<(), MapError> {
     let (bus, last) = (BusAddress(at), table.last());
-    if !(at | bytes | memory).is_multiple_of(PAGE) {
+    if (at | bytes | memory) % PAGE != 0 {
         let memory = MemoryAddress(memory);
         return Err(MapError::Unaligned { at: bus, memory, bytes, granule_bytes: PAGE });
     }
@@ -231,7 +231,7 @@ fn expected_map<F: Walked>(
 }
 
 fn expected_unmap(pages: &Pages, at: u64, bytes: u64) -> Result<(), UnmapError> {
-    if !(at | bytes).is_multiple_of(PAGE) {
+    if (at | bytes) % PAGE != 0 {
         return Err(UnmapError::Unaligned { at: BusAddress(at), bytes, granule_bytes: PAGE });
     }
     let mut done = 0;

@@ -67,7 +67,7 @@ impl State {
     /// Marks the last block of each order as allocated if it extends beyond page `end`, the end of the space.
     fn mark_blocks_beyond(&mut self, end: u64) {
         for (order, blocks) in self.orders.iter_mut().enumerate() {
-            if !end.is_multiple_of(1 << order) {
+            if end % (1 << order) != 0 {
                 blocks.set(end >> order, end >> order);
             }
         }
@@ -124,8 +124,8 @@ fn mark_taken(orders: &mut [Order], mut first: u64, mut last: u64) {
 fn mark_free(orders: &mut [Order], mut first: u64, mut last: u64) {
     for order in orders {
         order.clear(first, last);
-        let lower_buddy_taken = !first.is_multiple_of(2) && order.is_taken(first - 1);
-        let upper_buddy_taken = last.is_multiple_of(2) && order.is_taken(last + 1);
+        let lower_buddy_taken = first % 2 != 0 && order.is_taken(first - 1);
+        let upper_buddy_taken = last % 2 == 0 && order.is_taken(last + 1);
         let (from, end) =
             (first / 2 + u64::from(lower_buddy_taken), last / 2 + u64::from(!upper_buddy_taken));
         if from >= end {
@@ -153,7 +153,7 @@ impl Order {
     fn fill_last_words(&mut self) {
         for level in 0..self.levels.len() {
             let len = self.levels[level].len();
-            if !len.is_multiple_of(64) {
+            if len % 64 != 0 {
                 self.levels[level].set(len, len | 63);
             }
         }

@@ -464,12 +464,12 @@ impl Zone {
 impl<C: Cpus, F: FreeCheck> Allocator for Percpu<C, F> {
     #[inline]
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {
-        if let Some(class) = class_of(request.pages)
-            && request.alignment_order as usize <= class
-        {
-            let number = stack_number(self.zone_of(request.limit), class);
-            if let Some(first) = self.cpus.pop(&self.slabs, number, request.pages - 1, request.limit) {
-                return Ok(self.check.allocate(request.range(first)));
+        if let Some(class) = class_of(request.pages) {
+            if request.alignment_order as usize <= class {
+                let number = stack_number(self.zone_of(request.limit), class);
+                if let Some(first) = self.cpus.pop(&self.slabs, number, request.pages - 1, request.limit) {
+                    return Ok(self.check.allocate(request.range(first)));
+                }
             }
         }
         self.allocate_slowly(request)

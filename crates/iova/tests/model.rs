@@ -331,7 +331,7 @@ impl<'a> Model<'a> {
     fn fit(&self, request: &Request) -> Option<Range> {
         let takes = (self.contract.takes)(request);
         let fits = |range: &Range| {
-            range.first.is_multiple_of(takes.alignment_pages())
+            range.first % takes.alignment_pages() == 0
                 && self.taken[self.pages(*range)].iter().all(|taken| !taken)
         };
         let within = |stretch: Range| {

@@ -199,10 +199,10 @@ impl QueuePair {
         has_sgl: bool,
     ) -> Result<DataPointer, BlockError> {
         // Most I/Os have one piece of at most two pages, and need no list.
-        if let [piece] = pieces
-            && let Some(data) = prp::without_list(*piece, PAGE_BYTES)
-        {
-            return Ok(DataPointer::Prp(data));
+        if let [piece] = pieces {
+            if let Some(data) = prp::without_list(*piece, PAGE_BYTES) {
+                return Ok(DataPointer::Prp(data));
+            }
         }
         self.write_data_list(id, pieces, has_sgl)
     }

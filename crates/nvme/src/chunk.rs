@@ -413,7 +413,7 @@ impl Chunk {
     /// The number of blocks in `bytes`. Fails if it is not a whole number, or zero.
     fn count_blocks(&self, bytes: usize) -> Result<u64, ChunkError> {
         let block_bytes = self.block_bytes();
-        let is_whole = bytes > 0 && bytes.is_multiple_of(block_bytes);
+        let is_whole = bytes > 0 && bytes % block_bytes == 0;
         is_whole
             .then_some((bytes >> self.block_shift) as u64)
             .ok_or(ChunkError::PartialBlock { bytes, block_bytes })

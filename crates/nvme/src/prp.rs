@@ -74,7 +74,7 @@ pub fn encode(
     list: &mut [u64],
 ) -> Result<([u64; 2], usize), PrpError> {
     let first = pieces.first().ok_or(PrpError::Empty)?;
-    if !first.at.0.is_multiple_of(4) {
+    if first.at.0 % 4 != 0 {
         return Err(PrpError::Unaligned(first.at));
     }
     check(pieces, page_bytes)?;
@@ -121,8 +121,8 @@ fn check(pieces: &[Piece], page_bytes: u64) -> Result<(), PrpError> {
         if piece.bytes == 0 {
             return Err(PrpError::Empty);
         }
-        let begins = place == 0 || piece.at.0.is_multiple_of(page_bytes);
-        let ends = place + 1 == pieces.len() || end.is_multiple_of(page_bytes);
+        let begins = place == 0 || piece.at.0 % page_bytes == 0;
+        let ends = place + 1 == pieces.len() || end % page_bytes == 0;
         if !begins || !ends {
             return Err(PrpError::Gap { piece: place, page_bytes });
         }

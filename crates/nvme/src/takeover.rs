@@ -79,7 +79,7 @@ fn text(file: &Path) -> Result<Option<String>, Unreadable> {
 
 /// Reads a regular file. Refuses a pipe or device at once, instead of blocking.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let flags = OFlags::NONBLOCK.bits() as i32;
     let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("no regular file"));

@@ -22,7 +22,7 @@ pub fn prp(
     page_bytes: u64,
     mut read: impl FnMut(BusAddress) -> Option<u64>,
 ) -> Result<Vec<Piece>, Status> {
-    if !entries[0].is_multiple_of(4) {
+    if entries[0] % 4 != 0 {
         return Err(Status::INVALID_PRP_OFFSET);
     }
     let first = bytes.min(page_bytes - entries[0] % page_bytes);
@@ -33,14 +33,14 @@ pub fn prp(
         return Ok(pieces);
     }
     let mut at = entries[1];
-    if left > 0 && !at.is_multiple_of(8) {
+    if left > 0 && at % 8 != 0 {
         return Err(Status::INVALID_PRP_OFFSET);
     }
     while left > 0 {
         let entry = read(BusAddress(at)).ok_or(Status::DATA_TRANSFER)?;
         let is_last_of_page = at % page_bytes == page_bytes - 8;
         if is_last_of_page && left > page_bytes {
-            if !entry.is_multiple_of(page_bytes) {
+            if entry % page_bytes != 0 {
                 return Err(Status::INVALID_PRP_OFFSET);
             }
             at = entry;
@@ -56,7 +56,7 @@ pub fn prp(
 
 /// A further page; a PRP entry other than the first must begin a page.
 fn page(at: u64, bytes: u64, page_bytes: u64) -> Result<Piece, Status> {
-    let is_page = at.is_multiple_of(page_bytes);
+    let is_page = at % page_bytes == 0;
     is_page.then_some(Piece { at: BusAddress(at), bytes }).ok_or(Status::INVALID_PRP_OFFSET)
 }
 
@@ -78,7 +78,7 @@ pub fn sgl(
             DATA_BLOCK if is_first => take(&mut pieces, &mut left, at, length),
             SEGMENT | LAST_SEGMENT => {
                 let descriptors = length / 16;
-                if !length.is_multiple_of(16) || descriptors == 0 {
+                if length % 16 != 0 || descriptors == 0 {
                     return Err(Status::of(0, 0x0d));
                 }
                 for number in 0..descriptors {

@@ -66,7 +66,7 @@ impl<F: Format> Radix<F> {
             Entry::Empty => Err(not_mapped),
             Entry::Leaf { bits, .. } => {
                 let page_bytes = 1 << bits;
-                let is_cut = !span.at.is_multiple_of(page_bytes) || span.bytes < page_bytes;
+                let is_cut = span.at % page_bytes != 0 || span.bytes < page_bytes;
                 if is_cut { Err(cuts_page(span.at, bits)) } else { Ok(page_bytes) }
             }
             Entry::Table(page) => {

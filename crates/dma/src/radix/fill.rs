@@ -30,9 +30,7 @@ impl<F: Format> Radix<F> {
         while piece.span.is_within_an_entry(node.level) {
             node = self.table_below(node, piece.span.at, counters)?;
         }
-        if let Some(run) = self.first_run(node, piece)
-            && run.piece.span == piece.span
-        {
+        if let Some(run) = self.first_run(node, piece).filter(|run| run.piece.span == piece.span) {
             self.check_free(&run)?;
             return Ok(self.write(&run, access, counters));
         }

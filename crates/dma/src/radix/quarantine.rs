@@ -28,7 +28,14 @@ impl Quarantine {
             return Vec::new();
         }
         let mut kept = self.kept();
-        let taken = kept.extract_if(.., |(_, span)| covers(*span)).map(|(frame, _)| frame).collect();
+        let mut taken = Vec::new();
+        kept.retain(|(frame, span)| {
+            let is_covered = covers(*span);
+            if is_covered {
+                taken.push(*frame);
+            }
+            !is_covered
+        });
         self.pages.store(kept.len(), Ordering::Release);
         taken
     }

@@ -25,7 +25,7 @@ pub(super) fn entry_bits(level: u32) -> u32 {
 impl Span {
     /// Whether begin and size are multiples of 4 KiB, and the size is not zero.
     pub(super) fn is_whole_pages(self) -> bool {
-        (self.at | self.bytes).is_multiple_of(FRAME_BYTES) && self.bytes > 0
+        (self.at | self.bytes) % FRAME_BYTES == 0 && self.bytes > 0
     }
 
     /// Whether its last byte is not above `last`.
@@ -55,7 +55,7 @@ impl Span {
 
     /// Number of whole entries at its beginning.
     pub(super) fn whole_entries(self, level: u32) -> u64 {
-        match self.at.is_multiple_of(1 << entry_bits(level)) {
+        match self.at % (1 << entry_bits(level)) == 0 {
             true => self.bytes >> entry_bits(level),
             false => 0,
         }

@@ -156,7 +156,7 @@ impl Hypervisor {
 
     /// Copies a list first: the partition may change it during the call.
     fn list(&self, list: MemoryAddress, count: u64) -> Result<Vec<Entry>, Status> {
-        if !list.0.is_multiple_of(LIST_PAGE_BYTES) {
+        if list.0 % LIST_PAGE_BYTES != 0 {
             return Err(Status::Parameter);
         }
         self.state().owns(MemoryRange { start: list, bytes: LIST_PAGE_BYTES })?;

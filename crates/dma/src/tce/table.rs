@@ -30,8 +30,7 @@ impl Table {
 
     /// Index of the entry for a bus address, if `count` entries exist from there.
     pub(super) fn index(&self, at: BusAddress, count: u64) -> Option<u64> {
-        let offset =
-            at.0.checked_sub(self.first.0).filter(|offset| offset.is_multiple_of(self.page_bytes()))?;
+        let offset = at.0.checked_sub(self.first.0).filter(|offset| offset % self.page_bytes() == 0)?;
         let index = offset >> self.page_shift;
         let is_within = index < self.entries && count <= self.entries - index;
         is_within.then_some(index)

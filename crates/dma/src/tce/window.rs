@@ -81,7 +81,7 @@ impl TceWindow {
 
     /// Whether begin and size are multiples of the page size, and the size is not zero.
     fn is_whole_pages(&self, at: BusAddress, bytes: u64) -> bool {
-        bytes > 0 && (at.0 | bytes).is_multiple_of(self.window.granule_bytes)
+        bytes > 0 && (at.0 | bytes) % self.window.granule_bytes == 0
     }
 
     /// Clears `entries` entries from a bus address on.

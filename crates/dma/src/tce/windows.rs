@@ -43,7 +43,7 @@ impl Windows {
         if self.slots.contains_key(&address) || self.tables.contains_key(&liobn) {
             return Err(EndpointError::Taken { config, buid, liobn });
         }
-        if bytes == 0 || bytes > 1 << 32 || !bytes.is_multiple_of(1 << DEFAULT_PAGE_SHIFT) {
+        if bytes == 0 || bytes > 1 << 32 || bytes % (1 << DEFAULT_PAGE_SHIFT) != 0 {
             return Err(EndpointError::DefaultWindow { bytes });
         }
         let others: MemoryRanges = self.slots.values().map(|slot| slot.endpoint.tables).collect();
@@ -52,7 +52,7 @@ impl Windows {
         }
         let there = MemoryRange { start: ram.base(), bytes: ram.bytes() };
         let is_there = [there].into_iter().collect::<MemoryRanges>().contains(tables);
-        if !is_there || !tables.start.0.is_multiple_of(TABLE_ALIGNMENT) {
+        if !is_there || tables.start.0 % TABLE_ALIGNMENT != 0 {
             return Err(NoMemory { at: tables.start, bytes: tables.bytes }.into());
         }
         self.slots.insert(address, EndpointRecord { endpoint, free: [tables].into_iter().collect() });

@@ -112,7 +112,7 @@ impl Registers {
     fn register<T>(&self, at: u64) -> Result<*mut T, OutOfRegisters> {
         let (width, bytes) = (size_of::<T>() as u64, self.bytes as u64);
         let none = OutOfRegisters { at, width, bytes };
-        let end = at.checked_add(width).filter(|end| *end <= bytes && at.is_multiple_of(width));
+        let end = at.checked_add(width).filter(|end| *end <= bytes && at % width == 0);
         // SAFETY: the offset is within the mapping, which begins at a page boundary.
         end.map(|_| unsafe { self.first.as_ptr().add(at as usize) }.cast()).ok_or(none)
     }

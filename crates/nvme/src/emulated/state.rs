@@ -450,7 +450,7 @@ fn controller(is_another: bool) -> identify::Controller {
 /// Checks a Create Queue command; the status of the first invalid field.
 fn check_queue_fields(command: &Command, is_number: bool, entries_less_one: u16) -> Option<Status> {
     let is_size = (1..QUEUE_ENTRIES_MAX).contains(&entries_less_one.into());
-    let is_contiguous = command.word(11) & 1 == 1 && command.data()[0].is_multiple_of(4096);
+    let is_contiguous = command.word(11) & 1 == 1 && command.data()[0] % 4096 == 0;
     match (is_number, is_size, is_contiguous) {
         (false, ..) => Some(Status::INVALID_QUEUE),
         (_, false, _) => Some(Status::of(1, 0x02)),

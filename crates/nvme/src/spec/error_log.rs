@@ -57,7 +57,7 @@ impl ErrorEntry {
 
 /// Decodes the entries of a log page.
 pub fn entries(page: &[u8]) -> impl Iterator<Item = ErrorEntry> {
-    page.as_chunks().0.iter().map_while(ErrorEntry::read)
+    page.chunks_exact(ENTRY_BYTES).map_while(|entry| ErrorEntry::read(entry.try_into().ok()?))
 }
 
 #[cfg(test)]
