@@ -85,6 +85,7 @@ pub enum Outcome {
 /// Why an adapter stays in its default window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum DefaultReason {
     /// The kernel is older than 64-bit windows.
     KernelTooOld,

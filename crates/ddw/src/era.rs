@@ -14,6 +14,7 @@ const FIRST_WITH_DDW: KernelVersion = (2, 6, 39);
 /// A generation of the window code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Era {
     /// Before the feature: vanilla kernels up to 2.6.38.
     NoDdw,

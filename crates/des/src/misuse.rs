@@ -4,6 +4,7 @@ use crate::Time;
 
 /// An invalid use of a resource or a statistic. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Misuse {
     /// No server, or no level.
     #[error("a resource of {servers} servers and {levels} levels; expected at least one of each")]

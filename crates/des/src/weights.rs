@@ -11,6 +11,7 @@ pub struct Weights {
 
 /// Invalid weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadWeights {
     /// No weight above zero.
     #[error("no weight is above zero; expected at least one")]

@@ -19,6 +19,7 @@ pub enum Kind {
 
 /// A violation of the DMA API. The call that violated it did nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Misuse {
     /// Nothing is mapped at the address.
     #[error("this adapter has no mapping at {at}")]

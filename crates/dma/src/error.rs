@@ -5,6 +5,7 @@ use iova::FreeError;
 
 /// Why a call failed. Unless stated, nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DmaError {
     /// The buffer has no bytes, or wraps around the end of the address space.
     #[error("{bytes:#x} bytes from {memory} are not a buffer: empty, or beyond the last address")]

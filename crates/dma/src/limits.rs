@@ -5,6 +5,7 @@ use crate::BusAddress;
 /// An adapter's limits, as its driver sets them (`dma_set_mask`, `dma_set_coherent_mask`, `dma_set_max_seg_size`,
 /// `dma_set_seg_boundary`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// DMA mask of streaming mappings: their highest address.
     pub streaming_mask: u64,

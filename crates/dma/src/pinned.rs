@@ -27,6 +27,7 @@ const BYTES_MAX: u64 = 1 << 30;
 
 /// Why contiguous pinned memory can't be had.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PinError {
     /// Only x86-64 is supported: elsewhere bus addresses may have an offset.
     #[error(

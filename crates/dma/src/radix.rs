@@ -48,6 +48,7 @@ pub struct Radix<F: Format> {
 
 /// Why a table can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// The format has no tables with so many levels.
     #[error("a table of {levels} levels; expected {least} to {most}")]

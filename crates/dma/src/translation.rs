@@ -33,6 +33,7 @@ impl Window {
 
 /// Why a range was not mapped. The table is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MapError {
     /// The range is outside the window, or wraps around.
     #[error("{bytes:#x} bytes at {at} are not within the window {first}-{last}")]
@@ -85,6 +86,7 @@ pub enum MapError {
 
 /// Why a range was not unmapped. The table is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnmapError {
     /// A part of the range is not mapped.
     #[error("{at} is not mapped")]

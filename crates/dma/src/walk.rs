@@ -26,6 +26,7 @@ pub struct Leaf {
 /// Why a walk failed. Levels are numbered as in the format: VT-d and AMD count from 1 at the leaves up, Arm from the
 /// root down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WalkFault {
     /// The address has more bits than the table.
     #[error("the address is beyond the table's width")]

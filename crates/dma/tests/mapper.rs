@@ -115,8 +115,10 @@ impl Rig {
 
 impl Shape {
     fn limits(self) -> Limits {
-        let Self { segment_bytes_max, boundary_mask, .. } = self;
-        Limits { segment_bytes_max, boundary_mask, ..Limits::of_bits(48) }
+        let mut limits = Limits::of_bits(48);
+        limits.segment_bytes_max = self.segment_bytes_max;
+        limits.boundary_mask = self.boundary_mask;
+        limits
     }
 }
 
@@ -583,7 +585,8 @@ fn memory_out_of_reach_is_bounced_at_the_same_offset() {
     let bouncing = Some(Bouncing::BeyondMask);
     let rig = Rig::direct(0, Shape { bouncing, ..PLAIN });
     // The bounce buffers lie below 8 MiB, the driver's memory does not.
-    let limits = Limits { offset_mask: PAGE - 1, ..Limits::of_bits(23) };
+    let mut limits = Limits::of_bits(23);
+    limits.offset_mask = PAGE - 1;
     let mapper = Mapper::direct(limits, 0).with_bounce(bounce(&rig.unit), Bouncing::BeyondMask);
     let (memory, mut counters) = (MemoryAddress(ARENA + 0x123), DmaCounters::default());
     rig.put(memory, b"there");
@@ -657,7 +660,8 @@ fn partial_pages_are_bounced_on_request() {
 fn a_bounce_buffer_has_the_offset_that_both_page_and_adapter_need() {
     let shape = Shape { bouncing: Some(Bouncing::Always), ..PLAIN };
     let rig = Rig::translated::<Vtd>(4, shape);
-    let limits = Limits { offset_mask: PAGE - 1, ..shape.limits() };
+    let mut limits = shape.limits();
+    limits.offset_mask = PAGE - 1;
     let mapper = Mapper::translated(limits, rig.domain.clone().unwrap())
         .with_bounce(bounce(&rig.unit), Bouncing::Always);
     let mut counters = DmaCounters::default();

@@ -7,6 +7,7 @@ use crate::{Range, Request, Usage};
 /// It is as small as a page number and without the request's fields, so that a `Result` is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(u64)]
+#[non_exhaustive]
 pub enum AllocateError {
     /// No free range of that size and alignment ends at or below the limit.
     #[error("no free range of that size and alignment ends at or below the limit")]

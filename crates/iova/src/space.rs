@@ -20,6 +20,7 @@ pub struct Space {
 
 /// Why a space is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpaceError {
     /// It has no page.
     #[error("the space {first:#x}-{last:#x} has no page; expected a last page at or above the first")]

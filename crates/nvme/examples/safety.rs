@@ -34,7 +34,8 @@ pub fn run(words: &[&str]) -> Result<()> {
     let adapter = Adapter::open(address, Interface::of_this_host(address), MEMORY_BYTES)?;
     let controller = adapter.controller();
     let disk = *controller.lock().map_err(|_| "poisoned")?.namespaces().first().ok_or("no namespace")?;
-    let retry_policy = RetryPolicy { timeout: Duration::from_secs(5), ..RetryPolicy::default() };
+    let mut retry_policy = RetryPolicy::default();
+    retry_policy.timeout = Duration::from_secs(5);
     let waiting = match *what {
         "check" => {
             let interrupt = adapter.interrupts(2)?.pop().ok_or("no interrupt")?;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why an adapter can't be opened or shut down.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AdapterError {
     /// The memory for queues and buffers could not be allocated.
     #[error("can't allocate {bytes} bytes of memory for queues and buffers")]

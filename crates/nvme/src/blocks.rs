@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// Why a command was not submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlockError {
     /// The data is not a whole number of blocks.
     #[error("{bytes} bytes; expected 1 or more blocks of {block_bytes}")]

@@ -67,11 +67,19 @@ impl Buffer {
 
 /// Options of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueOptions {
     /// Entries of each ring. One less can be in flight. A controller's limit (CAP.MQES) reduces it.
     pub entries: u16,
     /// MSI-X vector of the completion queue; without one the queue is polled.
     pub vector: Option<u16>,
+}
+
+impl QueueOptions {
+    /// A queue pair whose completion queue is polled.
+    pub fn polled(entries: u16) -> Self {
+        Self { entries, vector: None }
+    }
 }
 
 /// A controller.
@@ -106,7 +114,7 @@ impl Controller {
         check_capabilities(capabilities)?;
         disable(&*registers, capabilities)?;
         let mut counters = DmaCounters::default();
-        let options = QueueOptions { entries: ADMIN_ENTRIES, vector: None };
+        let options = QueueOptions::polled(ADMIN_ENTRIES);
         let (layout, memory) = allocate_queue_memory(&mapper, options, 0, capabilities, &mut counters)?;
         let link = Arc::new(Link::new(registers));
         let mut controller = Self {
@@ -261,7 +269,7 @@ impl Controller {
     /// # Errors
     /// [`NvmeError`]; also if the controller granted no further queue.
     pub fn queue_pair(&mut self, entries: u16) -> Result<QueuePair, NvmeError> {
-        self.queue_pair_with(QueueOptions { entries, vector: None })
+        self.queue_pair_with(QueueOptions::polled(entries))
     }
 
     /// Creates a queue pair with options.

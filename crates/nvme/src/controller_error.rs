@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// Why a controller can't be used, or an admin command failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NvmeError {
     /// The registers read as all ones: the adapter was removed.
     #[error("the adapter was removed: its registers read as all ones")]

@@ -14,6 +14,7 @@ pub struct Piece {
 
 /// Why data can't be described by PRPs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrpError {
     /// The data has no bytes.
     #[error("a buffer of 0 bytes; expected at least 1")]

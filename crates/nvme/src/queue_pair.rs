@@ -43,6 +43,7 @@ pub struct Done {
 
 /// Why a queue can't take or complete commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum QueueError {
     /// As many commands are in flight as the queue has slots.
     #[error("all {0} slots of the queue are in use")]

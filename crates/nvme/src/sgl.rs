@@ -12,6 +12,7 @@ pub(crate) const LAST_SEGMENT: u8 = 0x3;
 
 /// Why data can't be described by an SGL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SglError {
     /// The data has no bytes.
     #[error("a buffer of 0 bytes; expected at least 1")]

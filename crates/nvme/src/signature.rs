@@ -29,6 +29,7 @@ use table::{Field, ROWS, Row};
 
 /// What a signature belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// A file system, or its journal.
     FileSystem,

@@ -17,7 +17,9 @@ use support::{BLOCK_BYTES, BLOCKS, Bench, bench};
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 fn retry_policy() -> RetryPolicy {
-    RetryPolicy { timeout: Duration::from_millis(16), retries: 2, resets: 2 }
+    let mut policy = RetryPolicy::default();
+    (policy.timeout, policy.retries, policy.resets) = (Duration::from_millis(16), 2, 2);
+    policy
 }
 
 fn shared(bench: Bench) -> (Arc<Mutex<nvme::Controller>>, Arc<Emulated>) {

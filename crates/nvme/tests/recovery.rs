@@ -267,7 +267,9 @@ fn completions_interrupt_where_it_is_wanted() {
     bench.emulated.on_interrupt(move |vector| seen.lock().unwrap().push(vector));
     let disk = disk(&bench);
     let mut polled = bench.controller.queue_pair(4).unwrap();
-    let mut woken = bench.controller.queue_pair_with(QueueOptions { entries: 4, vector: Some(3) }).unwrap();
+    let mut options = QueueOptions::polled(4);
+    options.vector = Some(3);
+    let mut woken = bench.controller.queue_pair_with(options).unwrap();
     vectors.lock().unwrap().clear();
     for queue in [&mut polled, &mut woken] {
         queue.flush(&disk).unwrap();

@@ -27,6 +27,7 @@ impl fmt::Display for Part {
 
 /// A contradiction within a sheet. At least one of its numbers is wrong, so the sheet is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Flaw {
     /// The date is invalid.
     #[error("preset {preset}: measured on `{date}`; expected a date such as 2024-12-31")]

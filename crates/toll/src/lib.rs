@@ -10,6 +10,9 @@
 //! - Every number has its [`Evidence`], from its origin to every output.
 //!
 //! Nothing here opens a file, and nothing measures.
+//!
+//! Enumerations of the schema ([`Stage`], [`Event`], [`DmaPath`], [`Evidence`] and others) are exhaustive: a new variant comes with a new
+//! number of the schema, and the compiler then shows each place that has to handle it. Errors are not exhaustive.
 
 mod amount;
 mod boot;

@@ -27,6 +27,7 @@ pub struct PriceList {
 
 /// Why a text can't be used as a price list.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PriceListError {
     /// It is not TOML, or not of a price list's fields and types.
     #[error(transparent)]

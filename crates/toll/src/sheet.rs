@@ -85,6 +85,7 @@ fn upgrade_hint(found: &str) -> &'static str {
 
 /// Why a text can't be used as a toll sheet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SheetError {
     /// It is not JSON, or not of a sheet's fields and types.
     #[error("{file}:{line}:{column}: not a toll sheet: {problem}")]

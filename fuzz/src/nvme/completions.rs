@@ -184,7 +184,8 @@ impl Driver {
 
     fn open(&mut self, requests: u8) -> Option<Chunk> {
         let namespace = *self.controller().namespaces().last()?;
-        let retry_policy = RetryPolicy { timeout: Duration::from_millis(1), retries: 1, resets: 1 };
+        let mut retry_policy = RetryPolicy::default();
+        (retry_policy.timeout, retry_policy.retries, retry_policy.resets) = (Duration::from_millis(1), 1, 1);
         let controller = Arc::clone(&self.controller);
         let drive = Drive::open(controller, namespace, requests.into(), 8192, Waiting::Polling, retry_policy);
         Some(drive.ok()?.into())

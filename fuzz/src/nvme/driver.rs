@@ -70,14 +70,14 @@ impl World {
         assert!(controller.is_ok(), "without a fault: {:?}", controller.err());
         let mut controller = controller.ok()?;
         controller.set_admin_timeout(Duration::from_millis(10));
+        let mut retry_policy = RetryPolicy::default();
+        retry_policy.timeout = Duration::from_micros(500 * (1 + u64::from(timeout % 4)));
+        retry_policy.retries = (retries % 4).into();
+        retry_policy.resets = (resets % 4).into();
         Some(Self {
             emulated,
             controller: Arc::new(Mutex::new(controller)),
-            retry_policy: RetryPolicy {
-                timeout: Duration::from_micros(500 * (1 + u64::from(timeout % 4))),
-                retries: (retries % 4).into(),
-                resets: (resets % 4).into(),
-            },
+            retry_policy,
             chunks: [const { None }; CHUNKS],
             in_flight: Vec::new(),
             allowed: vec![vec![0]; BLOCKS as usize],

@@ -52,6 +52,7 @@ pub struct SoftwareDomain<F: Walked> {
 
 /// Why a domain can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DomainError {
     /// The page table can't be created.
     #[error(transparent)]

@@ -20,6 +20,7 @@ pub struct Fault {
 
 /// Why an access was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Reason {
     /// The adapter is not attached to a domain.
     #[error("the adapter is not attached to a domain")]

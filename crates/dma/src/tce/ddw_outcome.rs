@@ -51,6 +51,7 @@ pub enum DdwOutcome {
 
 /// Why no window was created besides the default one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoWindow {
     /// Linux does not request one.
     #[error("the kernel requests no window: {0:?}")]

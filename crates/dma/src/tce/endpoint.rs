@@ -69,6 +69,7 @@ pub struct DefaultWindow {
 
 /// Why an endpoint can't be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// Its address or LIOBN is in use.
     #[error("endpoint {config:#x} of bridge {buid:#x}, or LIOBN {liobn:#x}, exists already")]

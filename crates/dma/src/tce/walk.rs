@@ -14,6 +14,7 @@ pub struct TceWalk {
 
 /// Why an access faulted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TceFault {
     /// The window does not contain the address.
     #[error("{at} is outside the window")]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Why a device can't be opened or used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VfioError {
     /// A file can't be opened.
     #[error("can't open {file}")]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// A kernel interface that maps a process's memory for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Interface {
     /// [`Type1`]: `/dev/vfio/vfio`.
     Type1,

@@ -151,9 +151,10 @@ impl Target {
         namespace: Namespace,
     ) -> anyhow::Result<Self> {
         let controller = adapter.adapter.controller();
-        let timeout = Duration::from_millis(args.timeout_ms);
-        let (waiting, retry_policy) = (Waiting::Polling, RetryPolicy { timeout, ..RetryPolicy::default() });
-        let drive = Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, waiting, retry_policy)?;
+        let mut retry_policy = RetryPolicy::default();
+        retry_policy.timeout = Duration::from_millis(args.timeout_ms);
+        let drive =
+            Drive::open(controller, namespace, REQUESTS, REQUEST_BYTES, Waiting::Polling, retry_policy)?;
         Ok(Self { chunk: drive.into(), adapter: Some(adapter) })
     }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Timeouts and retries of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// A command that takes this long is aborted; after twice as long the controller is reset. Linux: 30 s
     /// (`nvme_core.io_timeout`).
@@ -29,6 +30,7 @@ impl Default for RetryPolicy {
 
 /// How a thread waits for completions.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Waiting {
     /// It polls, and keeps its CPU busy.
     Polling,

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 /// Why a request failed, or was not begun.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChunkError {
     /// The data is not a whole number of blocks.
     #[error("{bytes} bytes; expected 1 or more blocks of {block_bytes}")]

@@ -47,6 +47,7 @@ pub mod nvm {
 
 /// What an Identify command asks for (CNS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Identify {
     /// A namespace, by NSID.
     Namespace(u32),

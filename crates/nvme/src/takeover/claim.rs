@@ -25,6 +25,7 @@ pub struct Claim {
 
 /// Why a file or block device can't be claimed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// Something uses it.
     #[error("{}", join_usages(usages))]

@@ -21,6 +21,7 @@ pub struct Accepted {
 
 /// Why an adapter can't be driven from user space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refusal {
     /// No NVMe controller has this address.
     #[error("{address} is not an NVMe controller of this host; `iotoll blk list` lists them")]

@@ -43,6 +43,7 @@ impl fmt::Display for Step {
 
 /// Why an adapter could not be unbound or rebound.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TakeoverError {
     /// A write to sysfs failed.
     #[error("can't write {text:?} to {}", file.display())]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// A use of a disk that forbids unbinding or writing it. `device` is the name in `/dev` of the disk or partition, or
 /// a file's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Usage {
     /// A mounted file system.
     Mounted {
