@@ -16,13 +16,13 @@ pub(crate) struct Shown {
     pub(crate) output: Vec<String>,
 }
 
-/// README and the pages of the guide, in their order.
+/// README, that of the program's package, and the pages of the guide, in their order.
 pub(crate) fn pages(root: &Path) -> Vec<PathBuf> {
     let guide = fs::read_dir(root.join("docs/guide")).into_iter().flatten();
     let mut pages: Vec<PathBuf> = guide.filter_map(|entry| Some(entry.ok()?.path())).collect();
     pages.retain(|page| page.extension().is_some_and(|end| end == "md"));
     pages.sort();
-    pages.insert(0, root.join("README.md"));
+    pages.splice(0..0, ["README.md", "crates/iotoll/README.md"].map(|page| root.join(page)));
     pages
 }
 

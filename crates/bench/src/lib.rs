@@ -56,3 +56,8 @@ pub use scenario::{Scenario, UnknownScenario};
 pub use sizes::Sizes;
 pub use summary::Summary;
 pub use threads::ThreadError;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

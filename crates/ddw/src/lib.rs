@@ -45,3 +45,8 @@ pub use page_sizes::PageSizes;
 pub const TCE_BYTES: u64 = 8;
 /// Page shift of the default window: always 4 KiB, whatever the CPU's pages are (LoPAR).
 pub const DEFAULT_PAGE_SHIFT: u32 = 12;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

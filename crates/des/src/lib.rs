@@ -121,3 +121,8 @@ pub use time::{Span, Time};
 pub use time_average::TimeAverage;
 pub use weights::{BadWeights, Weights};
 pub use wheel::Wheel;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

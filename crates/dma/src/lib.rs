@@ -106,3 +106,8 @@ pub use software::{
 pub use thread_mapper::ThreadMapper;
 pub use translation::{MapError, Translation, UnmapError, Window};
 pub use walk::{Leaf, Walk, WalkAmd, WalkFault, WalkSmmu, WalkVtd, Walked};
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

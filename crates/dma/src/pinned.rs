@@ -262,8 +262,8 @@ const SEV: u32 = 1 << 1 | 1 << 3 | 1 << 4;
 
 /// CPUID leaf 0x8000001f, EAX: support for memory encryption; 0 if the CPU does not have the leaf.
 #[cfg(target_arch = "x86_64")]
-fn encryption_bits() -> u32 {
 #[allow(unused_unsafe, reason = "in older releases of Rust `__cpuid` is an unsafe function")]
+fn encryption_bits() -> u32 {
     use std::arch::x86_64::__cpuid;
     const LEAVES: u32 = 0x8000_0000;
     const ENCRYPTED_MEMORY: u32 = 0x8000_001f;

@@ -28,3 +28,8 @@
 pub mod json;
 pub mod shell;
 pub mod terminal;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

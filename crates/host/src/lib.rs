@@ -23,3 +23,8 @@ pub use diagnose::Inspection;
 pub use digest::{Digest, sheet_word};
 pub use facts::Host;
 pub use tree::Tree;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -60,3 +60,8 @@ pub use memory::{MemmapArea, MemmapKind, MemoryResource, MemoryTypes, MtrrRegist
 pub use power::{DmaEndpoint, DmaWindow, DmaWindowKind, FirmwareLevel, PartitionSetting, PowerPlatform};
 pub use rdma::{RdmaDevice, RdmaPort};
 pub use unseen::{ReasonKind, Unseen};
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -82,7 +82,11 @@ fn folders_are_named_for_their_crates() {
             continue;
         }
         assert_eq!(package, format!("iotoll-{folder}"));
-        assert_eq!(manifest["lib"]["name"].as_str(), Some(folder.as_str()), "{package}: the code's name for it");
+        assert_eq!(
+            manifest["lib"]["name"].as_str(),
+            Some(folder.as_str()),
+            "{package}: the code's name for it"
+        );
     }
 }
 

@@ -113,3 +113,8 @@ pub use rbtree::Rbtree;
 pub use request::Request;
 pub use space::{PAGE_MAX, Space, SpaceError};
 pub use usage::Usage;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -36,3 +36,8 @@ pub mod window;
 pub mod workload;
 
 pub use arch::Arch;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

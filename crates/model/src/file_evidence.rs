@@ -65,12 +65,8 @@ impl Example {
             Description::Engine(_) => ("engine", include_str!("../experiments/engine.toml")),
             Description::Hosts(_) => ("two-hosts", include_str!("../experiments/two-hosts.toml")),
             Description::Block(_) => ("nvme", include_str!("../experiments/nvme.toml")),
-            Description::FlashArray(_) => {
-                ("flash-array", include_str!("../experiments/flash-array.toml"))
-            }
-            Description::Memory(_) => {
-                ("memory-types", include_str!("../experiments/memory-types.toml"))
-            }
+            Description::FlashArray(_) => ("flash-array", include_str!("../experiments/flash-array.toml")),
+            Description::Memory(_) => ("memory-types", include_str!("../experiments/memory-types.toml")),
             Description::Adapters(_) => ("infiniband", include_str!("../experiments/infiniband.toml")),
         };
         Self { name, text }

@@ -82,3 +82,8 @@ pub use studies::{
 };
 pub use toll::Given;
 pub use user_file::ExperimentError;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -99,3 +99,8 @@ pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 pub use controller_error::NvmeError;
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,3 +42,8 @@ pub use render::terminal::style::Style;
 pub use render::terminal::text;
 pub use reproductions::{Stories, drawings, reproductions};
 pub use sheets::{LabPreset, lab_list, toll_comparison, toll_difference, toll_sheet};
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -203,8 +203,10 @@ fn pages_of_studies_are_up_to_date() {
 }
 
 /// The table of all studies in pages that people write.
-const TABLE: [&str; 2] =
-    ["<!-- figures out of sample: made by cargo test -p iotoll-report --test reproductions -->\n", "<!-- end -->"];
+const TABLE: [&str; 2] = [
+    "<!-- figures out of sample: made by cargo test -p iotoll-report --test reproductions -->\n",
+    "<!-- end -->",
+];
 
 /// A row for each study: what counts, what misses, and how much is assumed.
 fn table_of_studies(folder: &str) -> String {

@@ -60,3 +60,8 @@ pub use spread::Spread;
 pub use stage::Stage;
 pub use toll::Toll;
 pub use toml_text::{TomlProblem, TomlText};
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -97,9 +97,7 @@ impl Test {
         match self {
             Self::UdpExchange => (include_str!("../../experiments/uperf/udp-rr.xml"), "udp-rr.xml"),
             Self::TcpExchange => (include_str!("../../experiments/uperf/tcp-rr.xml"), "tcp-rr.xml"),
-            Self::TcpStream => {
-                (include_str!("../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml")
-            }
+            Self::TcpStream => (include_str!("../../experiments/uperf/tcp-stream.xml"), "tcp-stream.xml"),
         }
     }
 }
