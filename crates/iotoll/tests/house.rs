@@ -90,6 +90,38 @@ fn folders_are_named_for_their_crates() {
     }
 }
 
+/// What the registry's pages show of a package, and the files that go with it.
+#[test]
+fn published_packages_are_complete() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut wrong = Vec::new();
+    for (folder, manifest) in manifests() {
+        let package = &manifest["package"];
+        if package.get("publish").is_some_and(|publish| publish.as_bool() == Some(false)) {
+            continue;
+        }
+        for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            if !crates.join(&folder).join(file).exists() {
+                wrong.push(format!("{folder}: no {file}"));
+            }
+        }
+        for (list, max) in [("keywords", 5), ("categories", 5)] {
+            let number = package.get(list).and_then(toml::Value::as_array).map_or(0, Vec::len);
+            if !(1..=max).contains(&number) {
+                wrong.push(format!("{folder}: {number} {list}; expected 1 to {max}"));
+            }
+        }
+        let root = fs::read_to_string(crates.join(&folder).join("src/lib.rs")).unwrap_or_default();
+        if folder != "iotoll" && !root.contains("include_str!(\"../README.md\")") {
+            wrong.push(format!("{folder}: the example in README.md is not tested"));
+        }
+        if package.get("include").is_none() {
+            wrong.push(format!("{folder}: no list of files to package (include)"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// Sources of crates with their paths.
 fn sources(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
