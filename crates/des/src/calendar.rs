@@ -14,7 +14,7 @@ pub struct Calendar<E, Q = Wheel<E>> {
 
 /// An event was scheduled for a time before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event was scheduled for {at}, but the time is already {now}")]
+#[error("an event was scheduled for {at:?}, but the time is already {now:?}")]
 pub struct InThePast {
     /// The event's time.
     pub at: Time,

@@ -96,6 +96,7 @@ mod misuse;
 mod phold;
 mod queue;
 mod random;
+mod readable;
 mod resource;
 mod running_stats;
 mod simulation;

@@ -26,7 +26,7 @@ pub enum Misuse {
     #[error("a server was released, but none is busy")]
     NobodyServed,
     /// A call with a time before that of an earlier call.
-    #[error("the time went back from {last} to {now}")]
+    #[error("the time went back from {last:?} to {now:?}")]
     TimeWentBack {
         /// The time given.
         now: Time,

@@ -1,5 +1,6 @@
 //! Virtual time, in whole picoseconds.
 
+use crate::readable;
 use std::{
     fmt,
     ops::{Add, AddAssign},
@@ -8,16 +9,13 @@ use std::{
 const PS_PER_NS: u64 = 1_000;
 const PS_PER_US: u64 = 1_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
-/// Units, largest first, with their picoseconds.
-const UNITS: [(u64, &str); 4] =
-    [(1_000_000_000_000, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns")];
 
 /// A point in simulated time, in picoseconds since the start. It ends after 213 days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
 /// A duration in simulated time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
 impl Time {
@@ -121,40 +119,38 @@ impl AddAssign for Span {
     }
 }
 
+/// As of a [`Span`] since the start.
 impl fmt::Display for Time {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Span(self.0).fmt(formatter)
+        readable::write_rounded(self.0, formatter)
     }
 }
 
-/// In the largest unit with a whole part of at least 1, with all significant digits: `1.5 µs`.
+/// In the unit that fits, with up to four significant digits: `1.5 µs`. A precision sets the digits after the point:
+/// `{:.2}` shows `1.50 µs`. Halves are rounded up.
 impl fmt::Display for Span {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((unit, name)) = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit) else {
-            return write!(formatter, "{} ps", self.0);
-        };
-        let digits = unit.ilog10() as usize;
-        let fraction = format!("{:0digits$}", self.0 % unit);
-        let (whole, fraction) = (self.0 / unit, fraction.trim_end_matches('0'));
-        if fraction.is_empty() {
-            write!(formatter, "{whole} {name}")
-        } else {
-            write!(formatter, "{whole}.{fraction} {name}")
-        }
+        readable::write_rounded(self.0, formatter)
+    }
+}
+
+/// Like [`Display`](fmt::Display), but exact unless a precision is given.
+impl fmt::Debug for Time {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        readable::write_exact(self.0, formatter)
+    }
+}
+
+/// Like [`Display`](fmt::Display), but exact unless a precision is given.
+impl fmt::Debug for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        readable::write_exact(self.0, formatter)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn is_printed_in_the_largest_unit_that_fits() {
-        let told =
-            [0, 999, 1_000, 1_500_000, 2_000_000_000, 1_000_000_000_001].map(|ps| Span(ps).to_string());
-        assert_eq!(told, ["0 ps", "999 ps", "1 ns", "1.5 µs", "2 ms", "1.000000000001 s"]);
-        assert_eq!(Time::from_ps(42_100).to_string(), "42.1 ns");
-    }
 
     #[test]
     fn ends_where_its_bits_do() {
