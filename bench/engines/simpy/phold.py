@@ -6,6 +6,7 @@ import time
 import simpy
 
 DELAY_MEAN, LOOKAHEAD = 1.0, 0.1
+PS_PER_DELAY_MEAN = 1e9
 
 
 def resident_bytes():
@@ -32,8 +33,8 @@ def main(pending, events):
     # The first of them begin the processes.
     for _ in range(2 * pending):
         environment.step()
-    begun = time.process_time()
+    begun_at, begun = environment.now, time.process_time()
     for _ in range(events):
         environment.step()
     seconds = time.process_time() - begun
-    print(seconds, events, resident_bytes() - before)
+    print(seconds, events, resident_bytes() - before, (environment.now - begun_at) * PS_PER_DELAY_MEAN)

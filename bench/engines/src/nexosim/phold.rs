@@ -7,7 +7,7 @@ use crate::cpu_seconds;
 use des::Phold;
 use nexosim::{
     model::{Context, Model, schedulable},
-    simulation::{Mailbox, SimInit},
+    simulation::{Mailbox, SimInit, Simulation},
     time::MonotonicTime,
 };
 use serde::{Deserialize, Serialize};
@@ -58,19 +58,22 @@ fn resident_bytes() -> u64 {
     line.trim_end_matches("kB").trim().parse::<u64>().expect("a number of KiB") * 1024
 }
 
+/// Runs until so many events have been handled in all.
+fn handle(simulation: &mut Simulation, events: u64) {
+    while HANDLED.load(Relaxed) < events {
+        simulation.step().expect("there is always an event");
+    }
+}
+
 pub fn run(pending: u32, events: u32) {
     let model = Processes { phold: Some(Phold::new(pending.min(1024), 1)), pending };
     let before = resident_bytes();
     let simulation = SimInit::with_num_threads(1).add_model(model, Mailbox::new(), "processes");
     let mut simulation = simulation.init(MonotonicTime::EPOCH).expect("nothing is wrong with the model");
-    let mut until = |handled: u64| {
-        while HANDLED.load(Relaxed) < handled {
-            simulation.step().expect("there is always an event");
-        }
-    };
-    until(2 * u64::from(pending));
-    let (from, begun) = (HANDLED.load(Relaxed), cpu_seconds());
-    until(from + u64::from(events));
+    handle(&mut simulation, 2 * u64::from(pending));
+    let (from, begun_at, begun) = (HANDLED.load(Relaxed), simulation.time(), cpu_seconds());
+    handle(&mut simulation, from + u64::from(events));
     let seconds = cpu_seconds() - begun;
-    println!("{seconds} {} {}", HANDLED.load(Relaxed) - from, resident_bytes() - before);
+    let elapsed = simulation.time().duration_since(begun_at).as_nanos();
+    println!("{seconds} {} {} {elapsed}", HANDLED.load(Relaxed) - from, resident_bytes() - before);
 }

@@ -4,8 +4,9 @@
 //! cargo run --release -p iotoll-des --example engines -- [phold] [nic] [NAME=COMMAND ...]
 //! ```
 //!
-//! Loads that are named alone are run alone. Each command is run as `COMMAND phold PENDING EVENTS` and prints the seconds that so many events took, how many they were,
-//! and the bytes of memory that came with the pending ones; and as `COMMAND nic PARAMETERS FLOWS WARM_UP FRAMES SEED` with
+//! Loads that are named alone are run alone. Each command is run as `COMMAND phold PENDING EVENTS`. After a warm-up of twice as many
+//! events as are pending, it prints the seconds that EVENTS took, how many they were, the bytes of memory that came with the
+//! pending ones, and the picoseconds of simulated time. It is also run as `COMMAND nic PARAMETERS FLOWS WARM_UP FRAMES SEED` with
 //! `bench/nic.toml`, and prints the seconds that so many frames took after so many others, how many frames and events they
 //! were, and the sum of their round trips in nanoseconds. `bench/engines` has such commands.
 //!
@@ -14,6 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "a measurement that fails is none")]
 
 mod clock;
+mod median;
 mod nic;
 mod nic_race;
 mod peer;

@@ -2,6 +2,7 @@
 
 use crate::{
     clock::cpu_seconds_of,
+    median::median,
     nic::{Event, Nic, Parameters},
     peer::Peer,
 };
@@ -94,16 +95,12 @@ impl Runs {
         self.same += usize::from(run.is_same(ours));
     }
 
-    fn of(&self, figure: impl Fn(&Run) -> f64) -> Vec<f64> {
-        let mut figures: Vec<f64> = self.runs.iter().map(figure).collect();
-        figures.sort_by(f64::total_cmp);
-        figures
+    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
+        median(self.runs.iter().map(figure))
     }
 
     fn stats(&self, figure: impl Fn(&Run) -> f64) -> RunningStats {
-        let mut stats = RunningStats::default();
-        self.runs.iter().for_each(|run| stats.add(figure(run)));
-        stats
+        self.runs.iter().map(figure).collect()
     }
 
     /// The mean round trip in microseconds, each round a sample.
@@ -113,8 +110,8 @@ impl Runs {
     }
 
     fn print(&self, flows: u32, first: &Self) {
-        let events = median(self.of(|run| run.events / run.seconds)) / 1e6;
-        let frames = median(self.of(|run| run.frames / run.seconds)) / 1e3;
+        let events = self.median(|run| run.events / run.seconds) / 1e6;
+        let frames = self.median(|run| run.frames / run.seconds) / 1e3;
         let events_per_frame = self.stats(|run| run.events / run.frames).mean().unwrap();
         let (round_trip, error) = self.round_trip_us();
         let by_round = first.runs.iter().zip(&self.runs);
@@ -141,11 +138,6 @@ impl Runs {
             self.name
         );
     }
-}
-
-/// Of sorted numbers.
-fn median(sorted: Vec<f64>) -> f64 {
-    sorted[sorted.len() / 2]
 }
 
 fn race_with(path: &Path, parameters: &Parameters, flows: u32, peers: &[Peer]) {

@@ -1,11 +1,11 @@
 //! PHOLD on our calendar, on the standard library's heap, and on engines of others. The last column is what it takes without
 //! any calendar: random numbers and counting.
 
-use crate::{clock::cpu_seconds_of, peer::Peer};
+use crate::{clock::cpu_seconds_of, median::median, peer::Peer};
 use des::{Calendar, Heap, Model, Phold, Queue, Simulation, Span, Stream, Time, Wheel};
 use std::{fs, hint::black_box};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const PENDING: [u32; 4] = [64, 1_024, 16_384, 1_000_000];
 const PROCESSES_MAX: u32 = 1_024;
 /// So many events of our own are measured; of slower ones, fewer.
@@ -14,36 +14,49 @@ const EVENTS_HEAP: u64 = 1_000_000;
 const EVENTS_PEER: u64 = 200_000;
 /// What a peer's memory says about fewer entries is the rest of its program.
 const PEER_BYTES_FROM: u32 = 16_384;
+/// Two simulated times that are further apart than this many standard errors are not of the same model.
+const APART_MAX: f64 = 6.0;
 
-/// How fast and how large: the best of the rounds.
-#[derive(Clone, Copy, Default)]
-struct Figure {
+/// One run: how fast, and how large.
+#[derive(Clone, Copy)]
+struct Run {
     per_second: f64,
     bytes_per_pending: f64,
 }
 
-impl Figure {
-    fn best(&mut self, other: Self) {
-        if other.per_second > self.per_second {
-            *self = other;
-        }
+/// All runs of one that takes part, by round.
+#[derive(Clone, Default)]
+struct Runs(Vec<Run>);
+
+impl Runs {
+    fn per_second(&self) -> f64 {
+        median(self.0.iter().map(|run| run.per_second))
+    }
+
+    /// How many times as fast as another, by the rounds that both had.
+    fn times(&self, other: &Self) -> f64 {
+        median(self.0.iter().zip(&other.0).map(|(run, other)| run.per_second / other.per_second))
+    }
+
+    fn bytes_per_pending(&self) -> f64 {
+        median(self.0.iter().map(|run| run.bytes_per_pending))
     }
 }
 
 /// After so many events that nothing is left of the beginning.
-fn measure<M: Model, Q: Queue<M::Event>>(mut simulation: Simulation<M, Q>, events: u64) -> Figure {
+fn measure<M: Model, Q: Queue<M::Event>>(mut simulation: Simulation<M, Q>, events: u64) -> Run {
     let pending = simulation.calendar.pending();
     simulation.run_events(3 * pending as u64 + events / 4);
     let seconds = cpu_seconds_of(|| _ = simulation.run_events(events));
     let bytes_per_pending = simulation.calendar.bytes() as f64 / pending as f64;
-    Figure { per_second: events as f64 / seconds, bytes_per_pending }
+    Run { per_second: events as f64 / seconds, bytes_per_pending }
 }
 
 fn phold(pending: u32) -> Phold {
     Phold::new(pending.min(PROCESSES_MAX), 1)
 }
 
-fn without_calendar(pending: u32) -> Figure {
+fn without_calendar(pending: u32) -> Run {
     let mut phold = phold(pending);
     let seconds = cpu_seconds_of(|| {
         let mut process = 0;
@@ -53,14 +66,45 @@ fn without_calendar(pending: u32) -> Figure {
             process = to;
         }
     });
-    Figure { per_second: EVENTS as f64 / seconds, bytes_per_pending: 0.0 }
+    Run { per_second: EVENTS as f64 / seconds, bytes_per_pending: 0.0 }
 }
 
-fn run_peer(peer: &Peer, pending: u32) -> Figure {
-    let [seconds, events, bytes] = peer.run("phold", &[pending.to_string(), EVENTS_PEER.to_string()]);
+/// Whether a peer had the same model: its events took as much simulated time as ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Agreement {
+    /// Within what chance explains.
+    Mean,
+    /// To the picosecond: the same random numbers gave the same run.
+    Picosecond,
+}
+
+fn run_peer(peer: &Peer, pending: u32) -> (Run, Agreement) {
+    let numbers = peer.run("phold", &[pending.to_string(), EVENTS_PEER.to_string()]);
+    let [seconds, events, bytes, elapsed_ps] = numbers;
+    assert!(events == EVENTS_PEER as f64, "{}: {events} events, expected {EVENTS_PEER}", peer.name);
     let told = pending >= PEER_BYTES_FROM;
     let bytes_per_pending = if told { bytes / f64::from(pending) } else { f64::NAN };
-    Figure { per_second: events / seconds, bytes_per_pending }
+    (Run { per_second: events / seconds, bytes_per_pending }, agreement(peer, pending, elapsed_ps))
+}
+
+fn agreement(peer: &Peer, pending: u32, its_ps: f64) -> Agreement {
+    let ours_ps = elapsed_ps(pending).as_ps_f64();
+    // Of a sum of delays with an exponential and a fixed part; both have that error.
+    let delay = Phold::DELAY_MEAN + Phold::LOOKAHEAD;
+    let variation = Phold::DELAY_MEAN.as_ps_f64() / delay.as_ps_f64();
+    let error = variation * (2.0 / EVENTS_PEER as f64).sqrt();
+    let apart = (its_ps / ours_ps - 1.0).abs() / error;
+    assert!(apart < APART_MAX, "{}: {its_ps} ps, ours {ours_ps} ps: not the same model", peer.name);
+    if its_ps == ours_ps { Agreement::Picosecond } else { Agreement::Mean }
+}
+
+/// Simulated time of the events that peers measure, from the last one before.
+fn elapsed_ps(pending: u32) -> Span {
+    let mut simulation = phold(pending).simulation::<Wheel<u32>>(pending);
+    simulation.run_events(2 * u64::from(pending));
+    let begun = simulation.now();
+    simulation.run_events(EVENTS_PEER);
+    simulation.now().since(begun).unwrap()
 }
 
 /// As peers measure it: what became resident with so many pending.
@@ -77,20 +121,16 @@ fn resident_bytes() -> u64 {
     line.trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-fn row(first: &str, names: &[&str], figures: &[Figure]) {
+fn row(first: &str, names: &[&str], all: &[Runs]) {
     print!("| {first} |");
-    for figure in figures {
-        print!(" {:.2} |", figure.per_second / 1e6);
+    for runs in all {
+        print!(" {:.2} |", runs.per_second() / 1e6);
     }
-    for figure in &figures[1..names.len()] {
-        print!(" {:.1} |", figures[0].per_second / figure.per_second);
+    for runs in &all[1..names.len()] {
+        print!(" {:.1} |", all[0].times(runs));
     }
-    for figure in &figures[..names.len()] {
-        if figure.bytes_per_pending.is_nan() {
-            print!(" |")
-        } else {
-            print!(" {:.0} |", figure.bytes_per_pending)
-        }
+    for bytes in all[..names.len()].iter().map(Runs::bytes_per_pending) {
+        if bytes.is_nan() { print!(" |") } else { print!(" {bytes:.0} |") }
     }
     println!();
 }
@@ -135,29 +175,37 @@ pub(crate) fn race(peers: &[Peer]) {
     let resident = resident_per_pending(many);
     println!("PHOLD:\n");
     head("pending", &names, Some("no calendar"));
+    let mut agreements = vec![Agreement::Picosecond; peers.len()];
     for pending in PENDING {
-        let mut figures = vec![Figure::default(); names.len() + 1];
+        let mut all = vec![Runs::default(); names.len() + 1];
         for _ in 0..ROUNDS {
-            figures[0].best(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
-            figures[1].best(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
-            peers
-                .iter()
-                .zip(&mut figures[2..])
-                .for_each(|(peer, figure)| figure.best(run_peer(peer, pending)));
-            figures[names.len()].best(without_calendar(pending));
+            all[0].0.push(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
+            all[1].0.push(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
+            for (number, peer) in peers.iter().enumerate() {
+                let (run, agreement) = run_peer(peer, pending);
+                all[2 + number].0.push(run);
+                agreements[number] = agreements[number].min(agreement);
+            }
+            all[names.len()].0.push(without_calendar(pending));
         }
-        row(&pending.to_string(), &names, &figures);
+        row(&pending.to_string(), &names, &all);
     }
-
     println!("\nResident with {many} pending: des {resident:.0} bytes each.");
+    for (peer, agreement) in peers.iter().zip(agreements) {
+        let how = match agreement {
+            Agreement::Picosecond => "the same run to the picosecond",
+            Agreement::Mean => "the same rate of events, by statistics",
+        };
+        println!("{}: {how}.", peer.name);
+    }
     println!("\nDelays from a nanosecond to a second:\n");
     head("pending", &["des", "heap"], None);
     for pending in PENDING {
-        let mut figures = [Figure::default(); 2];
+        let mut all = vec![Runs::default(); 2];
         for _ in 0..ROUNDS {
-            figures[0].best(measure::<_, Wheel<u32>>(Spread::simulation(pending), EVENTS));
-            figures[1].best(measure::<_, Heap<u32>>(Spread::simulation(pending), EVENTS_HEAP));
+            all[0].0.push(measure::<_, Wheel<u32>>(Spread::simulation(pending), EVENTS));
+            all[1].0.push(measure::<_, Heap<u32>>(Spread::simulation(pending), EVENTS_HEAP));
         }
-        row(&pending.to_string(), &["des", "heap"], &figures);
+        row(&pending.to_string(), &["des", "heap"], &all);
     }
 }

@@ -57,7 +57,7 @@ impl Line {
         Self {
             output: Output::default(),
             spans: Message::ALL.map(|message| delay(message.span(parameters))),
-            latency: delay(des::Span::from_ns(parameters.line(way).latency_ns)),
+            latency: delay(des::Span::from_ns(way.line(parameters).latency_ns)),
             is_busy: false,
             waiting: VecDeque::new(),
         }
