@@ -50,7 +50,7 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
     }
 
     /// Adds an event to the queue. Its sequence number orders events of the same time.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, time: Time, event: E) {
         self.queue.push(Entry { time, sequence: self.scheduled, event });
         self.scheduled += 1;

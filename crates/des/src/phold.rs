@@ -44,14 +44,14 @@ impl Phold {
     }
 
     /// Handles a message: returns the next one, with its delay.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, process: u32) -> Option<(Span, u32)> {
         self.processes.get_mut(process as usize)?.received += 1;
         self.send(process)
     }
 
     /// The next message of a process: its delay and its receiver.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, from: u32) -> Option<(Span, u32)> {
         let count = self.processes.len() as u64;
         let stream = &mut self.processes.get_mut(from as usize)?.stream;

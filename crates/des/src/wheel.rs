@@ -31,17 +31,25 @@ pub struct Wheel<E> {
 }
 
 impl<E: Copy> Wheel<E> {
-    /// Adds an entry to its page; returns it if there is no such page.
-    #[inline]
-    fn put(&mut self, entry: Entry<E>) -> Result<(), Entry<E>> {
-        let line = entry.time.as_ps() >> self.line_log2;
-        let page = line >> LINES_LOG2;
-        if self.pages.has(page) {
-            self.pages.put(page, entry)
-        } else if self.page.has(line) {
-            self.page.put(line, entry)
-        } else {
-            Err(entry)
+    /// Adds an entry. Where it is inlined, the entry stays in registers: through memory, it is written in parts and read as
+    /// a whole, for which a CPU waits.
+    #[inline(always)]
+    fn put(&mut self, entry: Entry<E>) {
+        let page = entry.time.as_ps() >> self.line_log2 >> LINES_LOG2;
+        if !self.pages.has(page) || !self.pages.put(page, entry) {
+            self.put_elsewhere(entry.time, entry.sequence, entry.event);
+        }
+    }
+
+    /// Adds an entry for which there is no closed page: to the open page, the current line or the heap.
+    #[inline(never)]
+    fn put_elsewhere(&mut self, time: Time, sequence: u64, event: E) {
+        let entry = Entry { time, sequence, event };
+        let line = time.as_ps() >> self.line_log2;
+        if self.pages.count() == 0 {
+            self.line_up(entry);
+        } else if !self.page.has(line) || !self.page.put(line, entry) {
+            self.heap.push(entry);
         }
     }
 
@@ -70,7 +78,7 @@ impl<E: Copy> Wheel<E> {
         self.page.open(next << LINES_LOG2);
         let Self { page, pages, heap, line_log2, .. } = self;
         pages.take(next, |entry| {
-            if let Err(entry) = page.put(entry.time.as_ps() >> *line_log2, entry) {
+            if !page.put(entry.time.as_ps() >> *line_log2, entry) {
                 heap.push(entry);
             }
         });
@@ -152,11 +160,7 @@ impl<E: Copy> Wheel<E> {
         self.pages = Pages::new(shape.pages);
         self.skip_to(self.tempo.last());
         self.tempo.begin(all.len());
-        for entry in all {
-            if let Err(entry) = self.put(entry) {
-                self.heap.push(entry);
-            }
-        }
+        all.into_iter().for_each(|entry| self.put(entry));
     }
 
     /// Removes all entries, in any order.
@@ -189,14 +193,10 @@ impl<E: Copy> Default for Wheel<E> {
 }
 
 impl<E: Copy> Queue<E> for Wheel<E> {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, entry: Entry<E>) {
         self.len += 1;
-        if self.pages.count() == 0 {
-            self.line_up(entry);
-        } else if let Err(entry) = self.put(entry) {
-            self.heap.push(entry);
-        }
+        self.put(entry);
         if self.len > self.tempo.full_at() {
             self.reshape();
         }

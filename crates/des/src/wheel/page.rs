@@ -46,16 +46,16 @@ impl<E: Copy> Page<E> {
         line >= self.first && line >> LINES_LOG2 == self.first >> LINES_LOG2
     }
 
-    /// Adds an entry; returns it if the page is full.
+    /// Adds an entry. Returns `false`, and adds nothing, if the page is full.
     #[inline]
-    pub(super) fn put(&mut self, line: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
+    pub(super) fn put(&mut self, line: u64, entry: Entry<E>) -> bool {
         let place = line as usize % LINES;
         let next = self.heads[place];
-        let slot = self.slot(EntrySlot { entry, next }).ok_or(entry)?;
+        let Some(slot) = self.slot(EntrySlot { entry, next }) else { return false };
         self.heads[place] = slot;
         self.occupied[place / WORD_BITS] |= 1 << (place % WORD_BITS);
         self.word = self.word.min(place / WORD_BITS);
-        Ok(())
+        true
     }
 
     /// Stores an entry in a free slot and returns its index; `None` if there is none.

@@ -1,7 +1,7 @@
 //! The closed pages.
 
 use super::occupancy::Occupancy;
-use crate::Entry;
+use crate::{Entry, Time};
 
 const NONE: u32 = u32::MAX;
 /// Entries are stored in chunks of this many, so that opening a page reads few cache lines.
@@ -76,13 +76,13 @@ impl<E: Copy> Pages<E> {
         self.first = page;
     }
 
-    /// Adds an entry; returns it if its page is out of range or no chunk is free.
-    #[inline]
-    pub(super) fn put(&mut self, page: u64, entry: Entry<E>) -> Result<(), Entry<E>> {
+    /// Adds an entry to a page in the range. Returns `false`, and adds nothing, if no chunk is free.
+    #[inline(always)]
+    pub(super) fn put(&mut self, page: u64, entry: Entry<E>) -> bool {
         let place = self.place(page);
         let mut stack = self.stacks[place];
         if stack.filled as usize == CHUNK {
-            let chunk = self.chunk(entry).ok_or(entry)?;
+            let Some(chunk) = self.chunk(entry.event) else { return false };
             self.before[chunk as usize] = stack.chunk;
             self.occupied.set(place);
             stack = Stack { chunk, filled: 0 };
@@ -91,7 +91,7 @@ impl<E: Copy> Pages<E> {
         stack.filled += 1;
         self.stacks[place] = stack;
         self.len += 1;
-        Ok(())
+        true
     }
 
     /// The index of a page's stack.
@@ -99,8 +99,9 @@ impl<E: Copy> Pages<E> {
         page as usize & (self.stacks.len() - 1)
     }
 
-    /// Allocates a chunk, filled with copies of `filler`; `None` if there are too many.
-    fn chunk(&mut self, filler: Entry<E>) -> Option<u32> {
+    /// Allocates a chunk, filled with copies of `event`; `None` if there are too many.
+    #[inline(never)]
+    fn chunk(&mut self, event: E) -> Option<u32> {
         if let Some(next) = self.before.get(self.free as usize) {
             return Some(std::mem::replace(&mut self.free, *next));
         }
@@ -110,7 +111,8 @@ impl<E: Copy> Pages<E> {
             // Grow by a quarter, not to twice the size: this is most of the memory.
             self.entries.reserve_exact(CHUNK + self.entries.len() / 4);
         }
-        self.entries.resize(self.entries.len() + CHUNK, filler);
+        let unused = Entry { time: Time::ZERO, sequence: 0, event };
+        self.entries.resize(self.entries.len() + CHUNK, unused);
         Some(chunk)
     }
 
