@@ -2,11 +2,11 @@
 
 use super::sample::Sample;
 use super::unsteady::Drift;
-use super::{BATCHES, NOISE_MAX, NOISE_REFUSED, PASSES, TOLERANCE};
+use super::{NOISE_MAX, NOISE_REFUSED, PASSES, TOLERANCE};
+use des::{Confidence, RunningStats};
 
-/// The quantile 0.995 of Student's distribution for [`BATCHES`] - 2 = 18 degrees of freedom: of steady windows, one in
-/// a hundred is taken for a drifting one, and then merely extended.
-const STUDENT: f64 = 2.878;
+/// Of steady windows, one in a hundred is taken for a drifting one, and then merely extended.
+const CONFIDENCE: Confidence = Confidence::PERCENT_99;
 
 /// The halves of a series of batches.
 #[derive(Debug, Clone, Copy)]
@@ -22,18 +22,14 @@ struct Halves {
 impl Halves {
     fn of(batches: &[f64]) -> Self {
         let (first, second) = batches.split_at(batches.len() / 2);
-        let [(early, early_error), (late, late_error)] = [first, second].map(mean_and_error);
-        let noise = STUDENT * (early_error + late_error).sqrt();
+        let [first, second] = [first, second].map(|half| half.iter().copied().collect::<RunningStats>());
+        let [early, late] = [first, second].map(|half| half.mean().unwrap_or_default());
+        let [early_error, late_error] = [first, second].map(|half| half.standard_error().unwrap_or(f64::NAN));
+        let degrees_of_freedom = (batches.len() as u64).saturating_sub(2);
+        let quantile = CONFIDENCE.student_quantile(degrees_of_freedom).unwrap_or(f64::NAN);
+        let noise = quantile * early_error.hypot(late_error);
         Self { mean: (early + late) / 2.0, difference: late - early, noise }
     }
-}
-
-/// The mean of some values, and the variance of that mean.
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, squares / (number - 1.0) / number)
 }
 
 /// All that drifts in a window, given the samples at the ends of its batches and at its beginning. `unit` is that of
@@ -86,12 +82,10 @@ fn too_short(samples: &[Sample], level: usize) -> Option<Drift> {
     (last.is_work && entered < PASSES * inside).then_some(Drift::Short { name: last.name, inside, entered })
 }
 
-const _: () = assert!(BATCHES == 20, "STUDENT is the quantile for 20 batches");
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steady::Level;
+    use crate::steady::{BATCHES, Level};
     use des::Stream;
 
     /// Samples of a machine that does `rate(batch)` and holds `inside(batch)` things, of which 1,000 come in a batch.
