@@ -1,5 +1,5 @@
-//! PHOLD on our calendar, on the standard library's heap, and on engines of others. The last column is what it takes without
-//! any calendar: random numbers and counting.
+//! PHOLD on our calendar, on the standard library's heap, and on engines of others. "No calendar" is what it takes without
+//! any: random numbers and counting.
 
 use crate::{clock::cpu_seconds_of, median::median, peer::Peer};
 use des::{Calendar, Heap, Model, Phold, Queue, Simulation, Span, Stream, Time, Wheel};
@@ -25,22 +25,49 @@ struct Run {
 }
 
 /// All runs of one that takes part, by round.
-#[derive(Clone, Default)]
-struct Runs(Vec<Run>);
+struct Runs {
+    name: String,
+    runs: Vec<Run>,
+    /// Of a peer: whether it had the same model.
+    agreement: Option<Agreement>,
+}
 
 impl Runs {
-    fn per_second(&self) -> f64 {
-        median(self.0.iter().map(|run| run.per_second))
+    fn of(name: &str) -> Self {
+        Self { name: name.to_owned(), runs: Vec::new(), agreement: None }
     }
 
-    /// How many times as fast as another, by the rounds that both had.
-    fn times(&self, other: &Self) -> f64 {
-        median(self.0.iter().zip(&other.0).map(|(run, other)| run.per_second / other.per_second))
+    fn push_peer(&mut self, (run, agreement): (Run, Agreement)) {
+        self.runs.push(run);
+        self.agreement = Some(self.agreement.map_or(agreement, |others| others.min(agreement)));
     }
 
-    fn bytes_per_pending(&self) -> f64 {
-        median(self.0.iter().map(|run| run.bytes_per_pending))
+    fn print(&self, pending: u32, first: &Self) {
+        let speed = median(self.runs.iter().map(|run| run.per_second)) / 1e6;
+        let by_round = first.runs.iter().zip(&self.runs);
+        let mut ratios: Vec<f64> = by_round.map(|(first, run)| first.per_second / run.per_second).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (lowest, highest) = (ratios[0], ratios[ratios.len() - 1]);
+        let bytes = median(self.runs.iter().map(|run| run.bytes_per_pending));
+        let bytes = if bytes.is_nan() { String::new() } else { format!("{bytes:.0}") };
+        let same = match self.agreement {
+            Some(Agreement::Picosecond) => "to the picosecond",
+            Some(Agreement::Mean) => "by its mean",
+            None => "",
+        };
+        println!(
+            "| {pending} | {} | {speed:.2} | {:.1} | {lowest:.1} to {highest:.1} | {bytes} | {same} |",
+            self.name,
+            median(ratios)
+        );
     }
+}
+
+fn print_head() {
+    println!(
+        "| pending | engine | events, M/s | des / it | lowest to highest | bytes a pending event | same run |"
+    );
+    println!("|---|---|---|---|---|---|---|");
 }
 
 /// After so many events that nothing is left of the beginning.
@@ -66,7 +93,7 @@ fn without_calendar(pending: u32) -> Run {
             process = to;
         }
     });
-    Run { per_second: EVENTS as f64 / seconds, bytes_per_pending: 0.0 }
+    Run { per_second: EVENTS as f64 / seconds, bytes_per_pending: f64::NAN }
 }
 
 /// Whether a peer had the same model: its events took as much simulated time as ours.
@@ -121,28 +148,6 @@ fn resident_bytes() -> u64 {
     line.trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-fn row(first: &str, names: &[&str], all: &[Runs]) {
-    print!("| {first} |");
-    for runs in all {
-        print!(" {:.2} |", runs.per_second() / 1e6);
-    }
-    for runs in &all[1..names.len()] {
-        print!(" {:.1} |", all[0].times(runs));
-    }
-    for bytes in all[..names.len()].iter().map(Runs::bytes_per_pending) {
-        if bytes.is_nan() { print!(" |") } else { print!(" {bytes:.0} |") }
-    }
-    println!();
-}
-
-fn head(first: &str, names: &[&str], last: Option<&str>) {
-    let speeds = names.iter().copied().chain(last).map(|name| format!(" {name}, M/s |"));
-    let ratios = names[1..].iter().map(|name| format!(" {} / {name} |", names[0]));
-    let bytes = names.iter().map(|name| format!(" {name}, bytes |"));
-    let columns: Vec<String> = speeds.chain(ratios).chain(bytes).collect();
-    println!("| {first} |{}\n|---|{}", columns.concat(), "---|".repeat(columns.len()));
-}
-
 /// Each entity goes on after a delay between a nanosecond and a second, of which each magnitude is as likely.
 struct Spread(Vec<Stream>);
 
@@ -169,43 +174,35 @@ impl Model for Spread {
 
 /// The tables of both loads: PHOLD's own, and that of [`Spread`] for ours.
 pub(crate) fn race(peers: &[Peer]) {
-    let names: Vec<&str> = ["des", "heap"].into_iter().chain(peers.iter().map(|peer| &*peer.name)).collect();
     let many = PENDING[PENDING.len() - 1];
     // First of all: what has been freed once would be taken again, and not be seen.
     let resident = resident_per_pending(many);
     println!("PHOLD:\n");
-    head("pending", &names, Some("no calendar"));
-    let mut agreements = vec![Agreement::Picosecond; peers.len()];
+    print_head();
     for pending in PENDING {
-        let mut all = vec![Runs::default(); names.len() + 1];
-        for _ in 0..ROUNDS {
-            all[0].0.push(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
-            all[1].0.push(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
-            for (number, peer) in peers.iter().enumerate() {
-                let (run, agreement) = run_peer(peer, pending);
-                all[2 + number].0.push(run);
-                agreements[number] = agreements[number].min(agreement);
-            }
-            all[names.len()].0.push(without_calendar(pending));
-        }
-        row(&pending.to_string(), &names, &all);
+        race_with(pending, peers);
     }
     println!("\nResident with {many} pending: des {resident:.0} bytes each.");
-    for (peer, agreement) in peers.iter().zip(agreements) {
-        let how = match agreement {
-            Agreement::Picosecond => "the same run to the picosecond",
-            Agreement::Mean => "the same rate of events, by statistics",
-        };
-        println!("{}: {how}.", peer.name);
-    }
     println!("\nDelays from a nanosecond to a second:\n");
-    head("pending", &["des", "heap"], None);
+    print_head();
     for pending in PENDING {
-        let mut all = vec![Runs::default(); 2];
+        let mut all = ["des", "heap"].map(Runs::of);
         for _ in 0..ROUNDS {
-            all[0].0.push(measure::<_, Wheel<u32>>(Spread::simulation(pending), EVENTS));
-            all[1].0.push(measure::<_, Heap<u32>>(Spread::simulation(pending), EVENTS_HEAP));
+            all[0].runs.push(measure::<_, Wheel<u32>>(Spread::simulation(pending), EVENTS));
+            all[1].runs.push(measure::<_, Heap<u32>>(Spread::simulation(pending), EVENTS_HEAP));
         }
-        row(&pending.to_string(), &["des", "heap"], &all);
+        all.iter().for_each(|runs| runs.print(pending, &all[0]));
     }
+}
+
+fn race_with(pending: u32, peers: &[Peer]) {
+    let mut ours = ["des", "heap", "no calendar"].map(Runs::of);
+    let mut theirs: Vec<Runs> = peers.iter().map(|peer| Runs::of(&peer.name)).collect();
+    for _ in 0..ROUNDS {
+        ours[0].runs.push(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
+        ours[1].runs.push(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
+        ours[2].runs.push(without_calendar(pending));
+        theirs.iter_mut().zip(peers).for_each(|(runs, peer)| runs.push_peer(run_peer(peer, pending)));
+    }
+    ours.iter().chain(&theirs).for_each(|runs| runs.print(pending, &ours[0]));
 }
