@@ -1,14 +1,19 @@
 //! Events per second and memory of our calendar, the standard library's heap, and engines of others, side by side.
 //!
 //! ```text
-//! cargo run --release -p iotoll-des --example engines -- [phold] [nic] [NAME=COMMAND ...]
+//! cargo run --release -p iotoll-des --example engines -- [phold] [nic] [NAME[:PENDING_MAX]=COMMAND ...]
 //! ```
 //!
-//! Loads that are named alone are run alone. Each command is run as `COMMAND phold PENDING EVENTS`. After a warm-up of twice as many
-//! events as are pending, it prints the seconds that EVENTS took, how many they were, the bytes of memory that came with the
-//! pending ones, and the picoseconds of simulated time. It is also run as `COMMAND nic PARAMETERS FLOWS WARM_UP FRAMES SEED` with
-//! `bench/nic.toml`, and prints the seconds that so many frames took after so many others, how many frames and events they
-//! were, and the sum of their round trips in nanoseconds. `bench/engines` has such commands.
+//! Loads that are named alone are run alone. With a number, a name takes part in PHOLD only up to so many pending events.
+//!
+//! - Each command is run as `COMMAND phold PENDING EVENTS`. After a warm-up of twice as many events as are pending, it prints
+//!   the seconds that EVENTS took, how many they were, the bytes of memory that came with the pending ones, and the
+//!   picoseconds of simulated time that passed.
+//! - It is also run as `COMMAND nic PARAMETERS FLOWS WARM_UP FRAMES SEED` with `bench/nic.toml`, and prints the seconds that so
+//!   many frames took after so many others, how many frames and events they were, and the sum of their round trips in
+//!   nanoseconds.
+//!
+//! `bench/engines` has such commands.
 //!
 //! Seconds are CPU time, and all take turns for some rounds: a busy machine disturbs them little, and alike.
 

@@ -4,14 +4,24 @@ use std::process::Command;
 
 pub(crate) struct Peer {
     pub(crate) name: String,
+    /// It is left out where more events are pending.
+    pub(crate) pending_max: u32,
     command: Vec<String>,
 }
 
 impl Peer {
-    /// `NAME=COMMAND`, split at spaces.
+    /// `NAME=COMMAND`, split at spaces, or `NAME:PENDING_MAX=COMMAND`.
     pub(crate) fn parse(argument: &str) -> Option<Self> {
         let (name, command) = argument.split_once('=')?;
-        Some(Self { name: name.to_owned(), command: command.split_whitespace().map(str::to_owned).collect() })
+        let (name, pending_max) = match name.split_once(':') {
+            Some((name, most)) => (name, most.parse().ok()?),
+            None => (name, u32::MAX),
+        };
+        Some(Self {
+            name: name.to_owned(),
+            pending_max,
+            command: command.split_whitespace().map(str::to_owned).collect(),
+        })
     }
 
     /// The numbers that it prints when it is told to run this load.

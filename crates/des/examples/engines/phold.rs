@@ -197,12 +197,13 @@ pub(crate) fn race(peers: &[Peer]) {
 
 fn race_with(pending: u32, peers: &[Peer]) {
     let mut ours = ["des", "heap", "no calendar"].map(Runs::of);
+    let peers: Vec<&Peer> = peers.iter().filter(|peer| pending <= peer.pending_max).collect();
     let mut theirs: Vec<Runs> = peers.iter().map(|peer| Runs::of(&peer.name)).collect();
     for _ in 0..ROUNDS {
         ours[0].runs.push(measure::<_, Wheel<u32>>(phold(pending).simulation(pending), EVENTS));
         ours[1].runs.push(measure::<_, Heap<u32>>(phold(pending).simulation(pending), EVENTS_HEAP));
         ours[2].runs.push(without_calendar(pending));
-        theirs.iter_mut().zip(peers).for_each(|(runs, peer)| runs.push_peer(run_peer(peer, pending)));
+        theirs.iter_mut().zip(&peers).for_each(|(runs, peer)| runs.push_peer(run_peer(peer, pending)));
     }
     ours.iter().chain(&theirs).for_each(|runs| runs.print(pending, &ours[0]));
 }
