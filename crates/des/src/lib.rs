@@ -73,14 +73,20 @@
 //! // Queueing theory: rho^2 / (1 - rho) customers wait on average.
 //! assert!((usage.queue_mean - 1.63).abs() < 0.2);
 //! assert_eq!(usage.queue_ps, usage.waited_ps);
-//! println!("half stay {} at most", simulation.model.stays.quantile(0.5).unwrap_or_default());
+//! println!("half stay {:.1} at most", simulation.model.stays.quantile(0.5).unwrap_or_default());
 //! # Ok::<(), des::Misuse>(())
 //! ```
+//!
+//! One run gives one number. [`RunningStats::interval`] tells how far the mean of independent replications may be from the
+//! true mean, and [`BatchMeans`] how far that of one long run may be. The example `mm1` has both beside theory. The example
+//! `network` is a closed network of queues.
 //!
 //! # Pitfalls
 //!
 //! - [`Calendar::schedule`] refuses times before now. [`Calendar::schedule_in`] saturates at [`Time::MAX`].
 //! - Pass the current time to every call of a resource or statistic; an earlier time than before is a [`Misuse`].
+//! - Values of one run depend on each other: [`RunningStats::interval`] of single waits is far too narrow.
+//! - [`Time`] and [`Span`] are displayed with four significant digits. `{:?}` shows every picosecond.
 //! - Give each entity its own [`Stream`]. Then a change in what one entity draws leaves the others' numbers as they were.
 //! - The calendar's queue is a type parameter, [`Wheel`] by default. Run a new model on [`Heap`] too and compare: the outcome
 //!   must be the same.
