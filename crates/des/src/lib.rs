@@ -93,10 +93,12 @@
 
 #![forbid(unsafe_code)]
 
+mod batch_means;
 mod calendar;
 mod entry;
 mod heap;
 mod histogram;
+mod interval;
 mod lock;
 mod misuse;
 mod phold;
@@ -112,10 +114,12 @@ mod weights;
 mod wheel;
 mod ziggurat;
 
+pub use batch_means::BatchMeans;
 pub use calendar::{Calendar, InThePast};
 pub use entry::Entry;
 pub use heap::Heap;
 pub use histogram::SpanHistogram;
+pub use interval::{Confidence, ConfidenceInterval};
 pub use lock::{Cpu, Grant, Lock, TransferCost, Transfers};
 pub use misuse::Misuse;
 pub use phold::Phold;

@@ -3,7 +3,7 @@
 use crate::Time;
 
 /// An invalid use of a resource or a statistic. Nothing was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misuse {
     /// No server, or no level.
@@ -36,4 +36,7 @@ pub enum Misuse {
     /// An invalid precision of a histogram.
     #[error("a histogram of {0} digits; expected 1 to 5")]
     Digits(u8),
+    /// An invalid confidence of an interval.
+    #[error("a confidence of {0}; expected a share above 0 and below 1, such as 0.95")]
+    Confidence(f64),
 }

@@ -76,8 +76,8 @@ fn join(rounded: u128, digits: Digits, unit: usize) -> String {
     format!("{whole}{point}{fraction} {name}")
 }
 
-/// Writes a text in the formatter's width, to the right as numbers are. Its precision has been used.
-fn pad(text: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes a text in the formatter's width, to the right as numbers are. Its precision is not for the text.
+pub(crate) fn pad(text: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     let missing = formatter.width().unwrap_or(0).saturating_sub(text.chars().count());
     let before = match formatter.align() {
         Some(Alignment::Left) => 0,

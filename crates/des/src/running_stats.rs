@@ -74,6 +74,20 @@ impl Default for RunningStats {
     }
 }
 
+impl Extend<f64> for RunningStats {
+    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.add(value));
+    }
+}
+
+impl FromIterator<f64> for RunningStats {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut stats = Self::default();
+        stats.extend(values);
+        stats
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,11 +6,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use des::{Answer, Calendar, Model, Queue, Resource, RunningStats, Simulation, Span, Stream, Time, Usage};
+use des::{
+    Answer, Calendar, Confidence, Model, Queue, Resource, RunningStats, Simulation, Span, Stream, Time, Usage,
+};
 
 const REPLICATIONS: u64 = 20;
-/// Of Student's distribution with 19 degrees of freedom, the 99.5th percentile.
-const STUDENT: f64 = 2.861;
 const CUSTOMERS: u64 = 40_000;
 const LEFT_OUT: u64 = 4_000;
 const SERVICE_MEAN: Span = Span::from_ns(1_000);
@@ -114,9 +114,9 @@ fn measured(servers: u64, load: f64, service: Service) -> (RunningStats, Vec<Usa
 
 /// Asserts that the confidence interval has the theory in it, and is no wider than a share of it to either side.
 fn agrees(means: &RunningStats, theory: f64, width_max: f64) {
-    let (mean, half) = (means.mean().unwrap(), STUDENT * means.standard_error().unwrap());
-    assert!((mean - theory).abs() <= half, "{mean} ± {half}, in theory {theory}");
-    assert!(half <= width_max * theory, "{mean} ± {half} says too little of {theory}");
+    let interval = means.interval(Confidence::PERCENT_99).unwrap();
+    assert!(interval.contains(theory), "{interval}, in theory {theory}");
+    assert!(interval.half_width <= width_max * theory, "{interval} says too little of {theory}");
 }
 
 /// The probability that somebody has to wait, for exponential service (Erlang, 1917: Erlang C), by the recursion of Erlang B.
@@ -163,9 +163,10 @@ fn several_servers_general() {
     // parts, is known to be good to some per cent; 5 % is allowed on top of the confidence interval.
     let (means, _) = measured(4, 0.8, Service::Erlang4);
     let theory = mmc_wait(4, 0.8) * (1.0 + 0.25) / 2.0;
-    let (mean, half) = (means.mean().unwrap(), STUDENT * means.standard_error().unwrap());
-    assert!((mean - theory).abs() <= half + 0.05 * theory, "{mean} ± {half}, approximately {theory}");
-    assert!(half <= 0.06 * theory, "{mean} ± {half}");
+    let interval = means.interval(Confidence::PERCENT_99).unwrap();
+    let off = (interval.mean - theory).abs();
+    assert!(off <= interval.half_width + 0.05 * theory, "{interval}, approximately {theory}");
+    assert!(interval.half_width <= 0.06 * theory, "{interval}");
 }
 
 #[test]
