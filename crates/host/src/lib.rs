@@ -3,25 +3,22 @@
 //! Facts are read from a live system or from a capture of one; each keeps the file and line that it
 //! came from. Rules look at facts only: they open no file.
 
-pub mod bdf;
-pub mod citation;
 pub mod diagnose;
 pub mod digest;
 pub mod facts;
 pub mod kernel;
-pub mod memory;
-pub mod pci;
 pub mod power;
 pub mod redact;
 #[cfg(feature = "schema")]
 mod schema;
 pub mod tree;
 
-pub use bdf::Bdf;
-pub use citation::{Citation, Cited, Text};
+pub use cited::{Citation, Cited, Text};
 pub use diagnose::Inspection;
 pub use digest::{Digest, sheet_word};
 pub use facts::Host;
+pub use memtype as memory;
+pub use pci::{self, Bdf};
 pub use tree::Tree;
 
 /// The example in the README.

@@ -5,7 +5,7 @@ use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::source::open_tree;
 use anyhow::{Context, bail};
-use host::memory::plan::{self, Plan, PlanTarget, Wish, assume_register_count};
+use host::memory::plan::{self, Plan, PlanTarget, REGISTER_COUNT_REASON, Wish, assume_register_count};
 use host::memory::{DefaultType, TableLayout};
 use host::{Host, Tree};
 use serde::Serialize;
@@ -91,7 +91,10 @@ fn read_machine(tree: &Tree, args: &Args) -> anyhow::Result<(PlanTarget, Evidenc
     let registers: Vec<_> = table.registers.iter().map(|register| register.value).collect();
     let (register_count, evidence) = match args.registers {
         Some(count) => (count, Evidence::Assumed { why: "given by --registers".to_owned() }),
-        None => assume_register_count(&registers),
+        None => {
+            let why = REGISTER_COUNT_REASON.to_owned();
+            (assume_register_count(&registers), Evidence::Assumed { why })
+        }
     };
     let address_bits = host.platform.address_bits.as_ref().map_or(36, |cited| cited.value);
     let machine = PlanTarget {

@@ -8,13 +8,16 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// test: a new room needs its place on the map.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("escape", &[]),
+    ("cited", &[]),
+    ("pci", &["cited"]),
+    ("memtype", &["escape", "cited"]),
     ("toll", &[]),
     ("iova", &[]),
     ("des", &[]),
     ("ddw", &[]),
     ("dma", &["iova", "ddw"]),
     ("nvme", &["escape", "dma"]),
-    ("host", &["escape", "toll", "ddw"]),
+    ("host", &["escape", "cited", "pci", "memtype", "toll", "ddw"]),
     ("inspection", &["toll", "ddw", "host"]),
     ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),

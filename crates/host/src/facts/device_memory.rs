@@ -43,12 +43,10 @@ pub(super) fn read(message: &str) -> Option<(Bdf, PhysRange, bool)> {
 
 /// The memory that lspci lists.
 pub(super) fn of_listing(listing: &[Record]) -> impl Iterator<Item = DeviceMemory> {
-    let ranges = listing.iter().flat_map(|record| record.memory.iter().map(|range| (record.bdf, range)));
-    ranges.map(|(address, range)| DeviceMemory {
-        range: range.value,
-        address,
-        is_peer_memory: false,
-        at: range.at.clone(),
+    let regions = listing.iter().flat_map(|record| record.memory.iter().map(|region| (record.bdf, region)));
+    regions.filter_map(|(address, region)| {
+        let range = PhysRange::from_base_and_size(region.value.base, region.value.size_bytes)?;
+        Some(DeviceMemory { range, address, is_peer_memory: false, at: region.at.clone() })
     })
 }
 

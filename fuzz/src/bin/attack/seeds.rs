@@ -18,7 +18,7 @@ fn real(target: &str) -> &'static [&'static str] {
         "fio_jobs" => &["experiments/fio"],
         "kernel_log" => &["crates/host/tests/logs"],
         "lab_presets" => &["data/lab"],
-        "lspci_text" => &["crates/host/tests/pci/lspci-switched.txt"],
+        "lspci_text" => &["crates/pci/tests/functions/lspci-switched.txt"],
         "price_list" => &["data/prices", "crates/host/tests/prices"],
         "sweep_plan" => &["experiments/sweep.toml"],
         "toll_sheet" => &["data/tolls"],
