@@ -171,7 +171,6 @@ pub enum Answer {
 /// Part of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct MappedPart {
     /// The addresses.
     pub range: PhysRange,
