@@ -2,6 +2,8 @@
 //!
 //! Facts are read from a live system or from a capture of one; each keeps the file and line that it
 //! came from. Rules look at facts only: they open no file.
+//!
+//! What decodes PCI and x86 memory types is in libraries of their own, [`pci`] and [`memory`] (the crate `memtype`).
 
 pub mod diagnose;
 pub mod digest;

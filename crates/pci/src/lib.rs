@@ -1,5 +1,12 @@
 //! PCI functions: configuration space, capabilities, links and names.
 //!
+//! ```text
+//!   bytes of configuration space --ConfigSpace--> Header, Capabilities --LinkEnd, Hop--> what limits a link
+//!   text that lspci printed ------lspci::parse--> Record: the same, with the line of each register
+//!   /proc/bus/pci/devices ---proc_bus_pci::parse> DeviceLine: IDs, regions, driver
+//!   vendor and device IDs --------Names::lookup-> names, from the table built in or a newer one
+//! ```
+//!
 //! Everything here is a pure function of bytes or text that somebody else read, and takes hostile
 //! input: it neither panics nor loops. What could not be read is unknown, never absent.
 //!
@@ -17,6 +24,11 @@
 //! assert_eq!(config.reach(), Reach::Header);
 //! assert!(Capabilities::decode(config).express.is_unknown());
 //! ```
+//!
+//! Pitfalls:
+//! - An end of a link knows only its own limits. An x16 adapter in an x8 slot is not degraded: compare both ends with [`Hop`].
+//! - A virtual function has no link registers. Its link is that of its physical function.
+//! - Reading all 4 KiB of configuration space takes milliseconds; [`fetch::fetch`] reads only what is decoded.
 #![forbid(unsafe_code)]
 
 pub mod acs;

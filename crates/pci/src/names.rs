@@ -77,7 +77,8 @@ pub struct Names {
 
 impl Names {
     /// Looks up everything that `wanted` shows, in our table and in the host's `pci.ids`. `host_head` is the start of that, with its
-    /// date: [`HEAD_BYTES`] suffice. The whole is read if it is newer, or if somebody wrote it by hand, without a date, and ours lacks a vendor or device.
+    /// date: [`HEAD_BYTES`] suffice. The whole is read if it is newer, or if somebody wrote it by hand, without a date, and ours
+    /// lacks a vendor or device.
     pub fn lookup(
         wanted: &[Ids],
         host_head: Option<&str>,
