@@ -8,11 +8,12 @@ use super::header::SubsystemId;
 use std::collections::BTreeMap;
 
 /// The PCI ID Repository's table, as of the date in its head; `data/pci/refresh` fetches a newer one.
-const BUILT_IN: &str = include_str!("../data/pci/pci.ids");
+/// Not a constant: each crate that calls `Names::lookup`, which is generic, would hold a copy.
+static BUILT_IN: &str = include_str!("../data/pci/pci.ids");
 
 /// The sections of the built-in table, sorted: the ID of a vendor, or the code of a class and 2^16; the section's first byte and the
 /// byte behind it. By `build.rs`.
-const SECTIONS: &[(u32, usize, usize)] = &include!(concat!(env!("OUT_DIR"), "/pci_ids_sections.rs"));
+static SECTIONS: &[(u32, usize, usize)] = &include!(concat!(env!("OUT_DIR"), "/pci_ids_sections.rs"));
 
 /// The number of the first class among the sections, behind those of vendors.
 const FIRST_CLASS: u32 = 1 << 16;
