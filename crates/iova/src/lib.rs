@@ -33,7 +33,7 @@
 //! error that changes nothing.
 //!
 //! ```
-//! use iova::{Allocator, Checked, Range, Request, Space, Trusting, host_percpu};
+//! use iova::{Checked, Range, Request, Space, Trusting, host_percpu};
 //!
 //! // 39 address bits in pages of 4 KiB, without the window of message-signalled interrupts.
 //! let mut space = Space::new(1, (1 << 27) - 1);

@@ -425,8 +425,9 @@ pub fn host_cpus() -> Box<dyn Cpus + Send> {
     Box::new(Sharded::by_thread())
 }
 
-/// The fastest per-CPU allocator that this host supports: with restartable sequences, or else with locks. No range crosses
-/// page `boundary`; see [`Percpu::checked`].
+/// The fastest per-CPU allocator that this host supports: with restartable sequences, or else with locks. No range crosses page
+/// `boundary`, and pages below it are given last to those who could have others. Pass the page at 4 GiB if devices with 32-bit
+/// DMA masks share the space, else 0.
 ///
 /// # Errors
 /// If the space is invalid.
