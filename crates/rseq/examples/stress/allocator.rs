@@ -1,5 +1,5 @@
-//! The per-CPU allocator of `iova`, with more threads than CPUs: no page has two owners, and none is lost. Large requests are
-//! satisfied only after the stacks of other CPUs were emptied.
+//! The per-CPU allocator of `iova`, with more threads than CPUs: no page has two owners, and none is lost. Meanwhile one thread
+//! empties the stacks of all CPUs, by requests that can't be satisfied otherwise.
 
 use super::cpu;
 use iova::{AllocateError, Allocator, Percpu, Range, Request, Space};
@@ -11,20 +11,18 @@ const PAGES: u64 = 1 << 13;
 /// Ranges that a thread keeps at most.
 const HELD_MAX: usize = 24;
 const THREADS_PER_CPU: usize = 4;
-/// A sixteenth of the space, in one range.
-const LARGE: u64 = PAGES / 16;
+/// Half of the space, in one range.
+const LARGE: u64 = PAGES / 2;
 
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Allocations by all threads.
     pub allocated: u64,
-    /// Allocations that failed, as the space was full.
+    /// Small allocations that failed.
     pub full: u64,
-    /// Large ranges that were allocated while other threads made steps.
-    pub large: u64,
-    /// Of these, how many were larger than any free range before the stacks were emptied.
-    pub collected: u64,
+    /// Requests for half of the space, while other threads made steps, that were refused after the stacks of all CPUs were emptied.
+    pub collections: u64,
     /// Rounds after which all pages were one range again, which began with free pages in stacks.
     pub whole: u64,
 }
@@ -77,25 +75,23 @@ impl Worker<'_> {
         self.counts
     }
 
-    fn allocate_small(&mut self) -> Option<Range> {
-        let pages = 1 + self.below(8);
-        self.allocate(&Request::size_aligned(pages, PAGES))
+    /// Allocates a range; `None` if the space is full.
+    fn allocate(&mut self, request: &Request) -> Option<Range> {
+        let range = match self.allocator.allocate(request) {
+            Ok(first) => request.range(first),
+            Err(AllocateError::Full) => return None,
+            Err(error) => panic!("{error}"),
+        };
+        self.owners.enter(range);
+        self.counts.allocated += 1;
+        Some(range)
     }
 
-    fn allocate(&mut self, request: &Request) -> Option<Range> {
-        match self.allocator.allocate(request) {
-            Ok(first) => {
-                let range = request.range(first);
-                self.owners.enter(range);
-                self.counts.allocated += 1;
-                Some(range)
-            }
-            Err(AllocateError::Full) => {
-                self.counts.full += 1;
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+    fn allocate_small(&mut self) -> Option<Range> {
+        let pages = 1 + self.below(8);
+        let range = self.allocate(&Request::size_aligned(pages, PAGES));
+        self.counts.full += u64::from(range.is_none());
+        range
     }
 
     fn free(&self, range: Range) {
@@ -103,15 +99,12 @@ impl Worker<'_> {
         self.allocator.free(range).unwrap();
     }
 
-    /// Allocates large ranges until `done`.
+    /// Requests half of the space until `done`.
     fn collect(mut self, done: &AtomicBool) -> Counts {
         while !done.load(Ordering::Relaxed) {
-            let before = self.allocator.usage();
-            if let Some(range) = self.allocate(&Request::new(LARGE, PAGES)) {
-                self.counts.large += 1;
-                self.counts.collected +=
-                    u64::from(before.largest_free_pages < LARGE && before.cached_pages > 0);
-                self.free(range);
+            match self.allocate(&Request::new(LARGE, PAGES)) {
+                Some(range) => self.free(range),
+                None => self.counts.collections += 1,
             }
             std::thread::yield_now();
         }
@@ -152,8 +145,7 @@ pub fn run(rseq: Rseq, rounds: u64, operations: u64) -> Counts {
             for of_thread in all {
                 counts.allocated += of_thread.allocated;
                 counts.full += of_thread.full;
-                counts.large += of_thread.large;
-                counts.collected += of_thread.collected;
+                counts.collections += of_thread.collections;
             }
         });
         let last = worker(0);

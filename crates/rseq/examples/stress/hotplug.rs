@@ -37,18 +37,22 @@ fn set_online(cpu: usize, is_online: bool) {
     assert_eq!(fs::read_to_string(&path).unwrap().trim(), if is_online { "1" } else { "0" });
 }
 
-/// Frees pages on `there`, and takes the CPU offline during a step. Whether the step was interrupted.
-fn go_offline(rseq: Rseq, allocator: &Percpu<Rseq>, there: usize) -> bool {
+/// Frees pages on `there`, and takes the CPU offline during a step. Returns how many steps were interrupted.
+fn go_offline(rseq: Rseq, allocator: &Percpu<Rseq>, there: usize) -> u64 {
     let (begun, end) = (AtomicU64::new(0), AtomicU64::new(0));
     let page = Request::new(1, PAGES);
     std::thread::scope(|scope| {
-        let step = scope.spawn(|| {
+        let steps = scope.spawn(|| {
             assert!(cpu::keep_on(None, &[there]));
             let firsts = [(); FREED].map(|()| allocator.allocate(&page).unwrap());
             firsts.iter().for_each(|first| allocator.free(page.range(*first)).unwrap());
-            let is_done = rseq.wait_in_step(&begun, &end, 1);
-            begun.store(1, Ordering::Release);
-            (is_done, rseq.current())
+            let mut interrupted = 0;
+            // The thread goes on elsewhere when its CPU is offline, and there one of its steps is done.
+            while !rseq.wait_in_step(&begun, &end, 1) {
+                interrupted += 1;
+            }
+            assert_ne!(rseq.current(), there, "a thread runs on a CPU that is offline");
+            interrupted
         });
         while begun.load(Ordering::Acquire) == 0 {
             std::thread::yield_now();
@@ -56,9 +60,7 @@ fn go_offline(rseq: Rseq, allocator: &Percpu<Rseq>, there: usize) -> bool {
         set_online(there, false);
         rseq.fence(there);
         end.store(1, Ordering::Release);
-        let (is_done, now) = step.join().unwrap();
-        assert_ne!(now, there, "a thread runs on a CPU that is offline");
-        !is_done
+        steps.join().unwrap()
     })
 }
 
@@ -101,7 +103,9 @@ pub fn run(rseq: Rseq, rounds: u64) -> Counts {
     let allocator = Percpu::checked(&Space::new(1, PAGES), 0, rseq).unwrap();
     let mut counts = Counts { cpu: there, ..Counts::default() };
     for _ in 0..rounds {
-        counts.interrupted += u64::from(go_offline(rseq, &allocator, there));
+        let interrupted = go_offline(rseq, &allocator, there);
+        assert!(interrupted > 0, "a step went on although its CPU was offline");
+        counts.interrupted += interrupted;
         counts.offline += 1;
         let usage = allocator.usage();
         assert!(usage.cached_pages >= FREED as u64 && usage.free_pages == PAGES, "{usage:?}");

@@ -26,7 +26,7 @@ fn main() -> Result<(), Unsupported> {
     };
     for part in parts {
         match part {
-            "steps" => println!("steps: {:?}", steps::run(rseq, 20_000)),
+            "steps" => println!("steps: {:?}", steps::run(rseq, 5_000)),
             "fence" => println!("fence: {:?}", fence::run(rseq, 200)),
             "allocator" => println!("allocator: {:?}", allocator::run(rseq, 20, 2_000)),
             "hotplug" => println!("hotplug: {:?}", hotplug::run(rseq, 3)),
