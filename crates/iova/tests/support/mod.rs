@@ -50,7 +50,7 @@ unsafe impl Cpus for LockedSteps {
         let cpu = self.current();
         let Some(stack) = slabs.stack(cpu, number) else { return false };
         let _step = self.locks[cpu].lock().unwrap();
-        let count = stack.count.load(Ordering::Acquire);
+        let count = stack.count.load(Ordering::Relaxed);
         if count >= capacity {
             return false;
         }
