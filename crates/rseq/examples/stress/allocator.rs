@@ -11,8 +11,9 @@ const PAGES: u64 = 1 << 13;
 /// Ranges that a thread keeps at most.
 const HELD_MAX: usize = 24;
 const THREADS_PER_CPU: usize = 4;
-/// Half of the space, in one range.
-const LARGE: u64 = PAGES / 2;
+/// A reserved page: no range has more than half of the space.
+const MIDDLE: u64 = PAGES / 2 + 1;
+const HALVES: [u64; 2] = [MIDDLE - 1, PAGES - MIDDLE];
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -21,9 +22,9 @@ pub struct Counts {
     pub allocated: u64,
     /// Small allocations that failed.
     pub full: u64,
-    /// Requests for half of the space, while other threads made steps, that were refused after the stacks of all CPUs were emptied.
+    /// Requests, while other threads made steps, that were refused after the stacks of all CPUs were emptied.
     pub collections: u64,
-    /// Rounds after which all pages were one range again, which began with free pages in stacks.
+    /// Rounds that ended with free pages in stacks, and after which all pages were found in two ranges.
     pub whole: u64,
 }
 
@@ -99,16 +100,16 @@ impl Worker<'_> {
         self.allocator.free(range).unwrap();
     }
 
-    /// Requests half of the space until `done`.
+    /// Requests more than half of the space, once and then until `done`.
     fn collect(mut self, done: &AtomicBool) -> Counts {
-        while !done.load(Ordering::Relaxed) {
-            match self.allocate(&Request::new(LARGE, PAGES)) {
-                Some(range) => self.free(range),
-                None => self.counts.collections += 1,
+        loop {
+            assert!(self.allocate(&Request::new(HALVES[0] + 1, PAGES)).is_none());
+            self.counts.collections += 1;
+            if done.load(Ordering::Relaxed) {
+                return self.counts;
             }
             std::thread::yield_now();
         }
-        self.counts
     }
 
     /// A number below `end`, by a linear congruential generator.
@@ -121,7 +122,8 @@ impl Worker<'_> {
 
 /// Lets threads allocate and free in rounds. Panics if a page has two owners, or is lost.
 pub fn run(rseq: Rseq, rounds: u64, operations: u64) -> Counts {
-    let allocator = Percpu::checked(&Space::new(1, PAGES), 0, rseq).unwrap();
+    let reserved = vec![Range { first: MIDDLE, pages: 1 }];
+    let allocator = Percpu::checked(&Space { reserved, ..Space::new(1, PAGES) }, 0, rseq).unwrap();
     let owners = Owners((0..=PAGES / 64).map(|_| AtomicU64::new(0)).collect());
     let threads = (cpu::allowed().len() * THREADS_PER_CPU) as u64;
     let mut counts = Counts::default();
@@ -152,11 +154,13 @@ pub fn run(rseq: Rseq, rounds: u64, operations: u64) -> Counts {
         let left: Vec<Range> = passed_on.lock().unwrap().drain(..).collect();
         left.into_iter().for_each(|range| last.free(range));
         let usage = allocator.usage();
-        assert_eq!((usage.allocated_pages, usage.free_pages), (0, PAGES));
-        let whole = Request::new(PAGES, PAGES);
-        let first = allocator.allocate(&whole).expect("all pages are free");
-        counts.whole += u64::from(usage.cached_pages > 0 && usage.largest_free_pages < PAGES);
-        allocator.free(whole.range(first)).unwrap();
+        assert_eq!((usage.allocated_pages, usage.free_pages), (0, PAGES - 1));
+        let halves = HALVES.map(|pages| {
+            let request = Request::new(pages, PAGES);
+            request.range(allocator.allocate(&request).expect("all pages are free"))
+        });
+        counts.whole += u64::from(usage.cached_pages > 0);
+        halves.into_iter().for_each(|half| allocator.free(half).unwrap());
     }
     counts
 }
