@@ -32,7 +32,7 @@ else
     echo "no Rust standard library for $triple: rustup target add $triple, or tests/rust_1_85.sh $rust" >&2
     exit 3
 fi
-name=$(echo "$triple" | tr a-z- A-Z_)
-export "CARGO_TARGET_${name}_LINKER=$linker" "CARGO_TARGET_${name}_RUSTFLAGS=-Ctarget-feature=+crt-static ${unstable:-}"
+unset CARGO_ENCODED_RUSTFLAGS
+export RUSTFLAGS="-Ctarget-feature=+crt-static -Clinker=$linker ${unstable:-}"
 "$cargo" build --release --locked --quiet -p iotoll-rseq --example stress --target "$triple" --target-dir "$folder" >&2
 echo "$folder/$triple/release/examples/stress"
