@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("escape", &[]),
     ("toll", &[]),
-    ("iova", &[]),
+    ("rseq", &[]),
+    ("iova", &["rseq"]),
     ("des", &[]),
     ("ddw", &[]),
     ("dma", &["iova", "ddw"]),
