@@ -15,7 +15,7 @@ pub use structures::nvme_structures;
 
 use arbitrary::{Arbitrary, Unstructured};
 use dma::{
-    Domain, Frames, Invalidation, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
+    Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
     SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
 use iova::{GapTree, Space};
@@ -40,9 +40,9 @@ impl Room {
         let (ram, unit) = memory(RAM_BYTES);
         let table = table(&unit, TABLES_BYTES)?;
         let allocator = |space: &Space| Ok(Box::new(GapTree::new(space)?) as Box<_>);
-        let domain = Domain::new(Arc::new(table), allocator, Invalidation::Strict).ok()?;
+        let domain = Domain::builder(Arc::new(table)).allocator(allocator).build().ok()?;
         let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), RAM_BYTES - TABLES_BYTES).ok()?;
-        let mapper = Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool));
+        let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
         Some(Self { ram, mapper, adapter: unit.adapter(ADAPTER) })
     }
 }

@@ -48,9 +48,9 @@ fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
 }
 
 /// The per-CPU allocator with restartable sequences that are not registered with the kernel.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn counted(space: &Space, name: &str) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
-    let cpus = unregistered_cpus().ok_or("restartable sequences are registered: not below valgrind")?;
+    let cpus = unregistered_cpus()
+        .ok_or("restartable sequences are registered (not below valgrind) or not supported")?;
     match name {
         "percpu" => Ok(Box::new(iova::Percpu::trusting(space, 1 << 20, cpus)?)),
         "percpu-audited" => Ok(Box::new(iova::Percpu::audited(space, 1 << 20, cpus)?)),
@@ -60,20 +60,11 @@ fn counted(space: &Space, name: &str) -> Result<Box<dyn Allocator>, Box<dyn Erro
 }
 
 /// Restartable sequences below valgrind, which does not register them with the kernel but executes their code.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[allow(unsafe_code, reason = "counts instructions below valgrind")]
 fn unregistered_cpus() -> Option<iova::Rseq> {
-    if iova::Rseq::new().is_some() {
+    if iova::Rseq::new().is_ok() {
         return None;
     }
     // SAFETY: this program has one thread, and the kernel has not registered its area.
-    unsafe { iova::Rseq::unregistered() }
+    unsafe { iova::Rseq::unregistered() }.ok()
 }
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn counted(_space: &Space, _name: &str) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
-    Err("no restartable sequences on this architecture".into())
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn unregistered_cpus() {}

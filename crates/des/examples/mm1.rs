@@ -1,7 +1,7 @@
 //! An M/M/1 queue beside queueing theory: independent replications, then one long run.
 //!
 //! ```text
-//! cargo run --release -p des --example mm1
+//! cargo run --release -p iotoll-des --example mm1
 //! ```
 
 use des::{Answer, BatchMeans, Calendar, Confidence, Misuse, Model, Queue, Resource};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    +--> CPU --60 %--> disk ----+
-//!    |     |----30 %--> tape ----+      cargo run --release -p des --example network
+//!    |     |----30 %--> tape ----+      cargo run --release -p iotoll-des --example network
 //!    |     +----10 %--> done ----+
 //!    +---- again, or a new job <-+
 //! ```

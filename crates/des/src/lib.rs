@@ -79,7 +79,8 @@
 //!
 //! One run gives one number. [`RunningStats::interval`] tells how far the mean of independent replications may be from the
 //! true mean, and [`BatchMeans`] how far that of one long run may be. The example `mm1` has both beside theory. The example
-//! `network` is a closed network of queues.
+//! `network` is a closed network of queues: there all customers request a server at time 0, and the end of the first service
+//! is scheduled.
 //!
 //! # Pitfalls
 //!

@@ -34,7 +34,8 @@ pub enum Answer {
     Waits,
 }
 
-/// Use of a resource since time 0.
+/// Use of a resource since time 0. To leave out a warm-up, take it at the warm-up's end too, and divide the differences of the
+/// integrals by the time between.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
     /// Requests.
@@ -59,11 +60,17 @@ pub struct Usage {
 
 impl<W> Resource<W> {
     /// Servers with one queue, first come, first served.
+    ///
+    /// # Errors
+    /// [`Misuse::Empty`]
     pub fn fifo(servers: u64) -> Result<Self, Misuse> {
         Self::with_levels(servers, 1)
     }
 
     /// Servers with `levels` queues.
+    ///
+    /// # Errors
+    /// [`Misuse::Empty`]
     pub fn with_levels(servers: u64, levels: usize) -> Result<Self, Misuse> {
         if servers == 0 || levels == 0 {
             return Err(Misuse::Empty { servers, levels });
@@ -81,11 +88,17 @@ impl<W> Resource<W> {
     }
 
     /// Requests a server at level 0.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     pub fn request(&mut self, now: Time, who: W) -> Result<Answer, Misuse> {
         self.request_at(now, 0, who)
     }
 
     /// Requests a server at a level.
+    ///
+    /// # Errors
+    /// [`Misuse::NoSuchLevel`], [`Misuse::TimeWentBack`]
     #[inline]
     pub fn request_at(&mut self, now: Time, level: usize, who: W) -> Result<Answer, Misuse> {
         let levels = self.lines.len();
@@ -105,6 +118,9 @@ impl<W> Resource<W> {
     }
 
     /// Releases a server. Returns the next customer, who is served from now on.
+    ///
+    /// # Errors
+    /// [`Misuse::NobodyServed`], [`Misuse::TimeWentBack`]
     #[inline]
     pub fn release(&mut self, now: Time) -> Result<Option<W>, Misuse> {
         if self.busy.level() == 0 {

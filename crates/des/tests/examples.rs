@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../examples/md1.rs"]
+mod md1;
 #[path = "../examples/mm1.rs"]
 mod mm1;
 #[path = "../examples/network.rs"]
@@ -14,6 +16,11 @@ fn agrees(stats: &RunningStats, theory: f64, width_max: f64) {
     let interval = stats.interval(Confidence::PERCENT_99).unwrap();
     assert!(interval.contains(theory), "{interval}, in theory {theory}");
     assert!(interval.half_width < width_max * theory, "{interval} says too little of {theory}");
+}
+
+#[test]
+fn md1_agrees_with_queueing_theory() {
+    md1::main().unwrap();
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of the whole pages within `bytes` from `base`.
+    /// A pool of the whole pages within `bytes` from `base`. Nothing checks that nobody else uses them.
     ///
     /// # Errors
     /// If there is not one whole page.

@@ -84,7 +84,9 @@ pub enum Misuse {
         direction: Direction,
     },
     /// Mappings remain although none should.
-    #[error("{mappings} mappings were not unmapped, the first at {first} of {bytes:#x} bytes {direction}")]
+    #[error(
+        "mappings that were not unmapped: {mappings}, the first at {first} of {bytes:#x} bytes {direction}"
+    )]
     Leaked {
         /// How many.
         mappings: usize,

@@ -108,7 +108,7 @@ impl Domain {
         }
     }
 
-    /// Flushes the flush queue at once. The thread of [`DomainBuilder::lazy`] does that every [`FlushQueue::INTERVAL_NS`]; with
+    /// Flushes the flush queue at once: all CPUs' rings, by one invalidation of the whole domain, if anything waits. The thread of [`DomainBuilder::lazy`] does that every [`FlushQueue::INTERVAL_NS`]; with
     /// [`DomainBuilder::flush_queue`] the caller does.
     pub fn flush(&self, counters: &mut DmaCounters) {
         if let Invalidation::Lazy(queue) = &self.invalidation {

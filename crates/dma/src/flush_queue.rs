@@ -25,7 +25,8 @@ const RING: usize = 256 - 1;
 #[cfg(loom)]
 const RING: usize = 1;
 
-/// Ranges that are unmapped but not yet invalidated, per CPU.
+/// Ranges that are unmapped but not yet invalidated: a ring of 255 for each CPU, as in Linux. An unmap that finds its ring full
+/// invalidates the whole domain, once for all of the ring.
 pub struct FlushQueue {
     rings: Box<[Mutex<VecDeque<Entry>>]>,
     cpu: Box<dyn Fn() -> usize + Send + Sync>,

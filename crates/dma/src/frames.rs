@@ -27,7 +27,8 @@ struct Free {
 pub struct OutOfFrames;
 
 impl Frames {
-    /// The whole pages within `bytes` from `start`.
+    /// The whole pages within `bytes` from `start`. Nothing checks that nobody else uses them: keep them apart from pools and
+    /// buffers.
     pub fn new(start: MemoryAddress, bytes: u64) -> Self {
         let end = start.0.saturating_add(bytes);
         let next = start.0.checked_next_multiple_of(FRAME_BYTES).unwrap_or(end);

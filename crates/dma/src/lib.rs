@@ -15,6 +15,10 @@
 //!                 vfio::{Type1, Iommufd, Spapr}   the host's own IOMMU
 //! ```
 //!
+//! A [`Domain`] has one builder, [`Domain::builder`], whatever its translation is; [`DomainBuilder::lazy`] starts a thread that
+//! flushes. [`ThreadMapper`] has a mapper's calls for one thread, and counts them. The examples `software_iommu`, `bounce` and `vfio`
+//! are one program for each way.
+//!
 //! Violations of the API are reported as [`Misuse`]: a wrong size, a buffer that the CPU touches while the adapter owns it, a
 //! mapping that was never removed. Each call adds what it did besides executing instructions to the [`DmaCounters`] passed to it:
 //! table entries written, hypercalls, invalidations, bytes copied.

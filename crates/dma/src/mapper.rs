@@ -80,7 +80,7 @@ impl Mapper {
         Self { is_coherent: false, ..self }
     }
 
-    /// Turns the checks of each call on or off.
+    /// Turns the checks of each call on or off. Without this call, debug builds have them.
     pub fn with_debug(self, is_enabled: bool) -> Self {
         Self { debug: is_enabled.then(DebugEntries::default), ..self }
     }

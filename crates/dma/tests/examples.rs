@@ -4,12 +4,19 @@
 
 #[path = "../examples/bounce.rs"]
 mod bounce;
+#[path = "../examples/lazy.rs"]
+mod lazy;
 #[path = "../examples/software_iommu.rs"]
 mod software_iommu;
 
 #[test]
 fn the_software_iommu() {
     software_iommu::main().unwrap();
+}
+
+#[test]
+fn lazy_invalidation() {
+    lazy::main().unwrap();
 }
 
 #[test]

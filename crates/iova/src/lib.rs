@@ -33,7 +33,7 @@
 //! error that changes nothing.
 //!
 //! ```
-//! use iova::{Allocator, Checked, Range, Request, Space, Trusting, host_percpu};
+//! use iova::{Checked, Range, Request, Space, Trusting, host_percpu};
 //!
 //! // 39 address bits in pages of 4 KiB, without the window of message-signalled interrupts.
 //! let mut space = Space::new(1, (1 << 27) - 1);
@@ -102,9 +102,9 @@ pub use bitmap::Bitmap;
 pub use direct::Direct;
 pub use gap_tree::GapTree;
 pub use magazine::{Depot, Magazines};
-#[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
-pub use percpu::Rseq;
 pub use percpu::{Audited, Checked, Cpus, FreeCheck, Percpu, Sharded, Trusting};
+#[cfg(all(feature = "std", not(loom)))]
+pub use percpu::Rseq;
 #[cfg(feature = "std")]
 pub use percpu::{host_cpus, host_percpu};
 pub use pool::Pools;

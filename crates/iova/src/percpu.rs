@@ -27,8 +27,8 @@ mod central;
 mod cpus;
 mod depot;
 mod free_check;
-#[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
-mod rseq;
+#[cfg(all(feature = "std", not(loom)))]
+mod restartable;
 mod shape;
 mod sharded;
 mod slabs;
@@ -37,7 +37,7 @@ mod table;
 pub use crate::sync::AtomicU64;
 pub use cpus::Cpus;
 pub use free_check::{Audited, Checked, FreeCheck, Trusting};
-#[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
+#[cfg(all(feature = "std", not(loom)))]
 pub use rseq::Rseq;
 pub use sharded::Sharded;
 pub use slabs::{Slabs, Stack};
@@ -418,15 +418,16 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
 /// The CPUs of this host: with restartable sequences if it supports them, else shards.
 #[cfg(feature = "std")]
 pub fn host_cpus() -> Box<dyn Cpus + Send> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
-    if let Some(cpus) = Rseq::new() {
+    #[cfg(not(loom))]
+    if let Ok(cpus) = Rseq::new() {
         return Box::new(cpus);
     }
     Box::new(Sharded::by_thread())
 }
 
-/// The fastest per-CPU allocator that this host supports: with restartable sequences, or else with locks. No range crosses
-/// page `boundary`; see [`Percpu::checked`].
+/// The fastest per-CPU allocator that this host supports: with restartable sequences, or else with locks. No range crosses page
+/// `boundary`, and pages below it are given last to those who could have others. Pass the page at 4 GiB if devices with 32-bit
+/// DMA masks share the space, else 0.
 ///
 /// # Errors
 /// If the space is invalid.
@@ -435,8 +436,8 @@ pub fn host_percpu<F: FreeCheck + 'static>(
     space: &Space,
     boundary: u64,
 ) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
-    if let Some(cpus) = Rseq::new() {
+    #[cfg(not(loom))]
+    if let Ok(cpus) = Rseq::new() {
         return Ok(Box::new(Percpu::<_, F>::with_check(space, boundary, cpus)?));
     }
     Ok(Box::new(Percpu::<_, F>::with_check(space, boundary, Sharded::by_thread())?))

@@ -8,7 +8,8 @@
 
 mod support;
 
-use iova::{Allocator, Percpu, Range, Request, Space};
+use iova::percpu::{AtomicU64, Slabs};
+use iova::{Allocator, Cpus, Percpu, Range, Request, Space};
 use loom::sync::Arc;
 use loom::thread;
 use std::cell::Cell;
@@ -26,7 +27,7 @@ fn allocator(last: u64) -> Percpu<LockedSteps> {
     Percpu::checked(&Space::new(0, last), 0, LockedSteps::new(2, || CPU.with(Cell::get))).unwrap()
 }
 
-fn one(allocator: &Percpu<LockedSteps>) -> Option<Range> {
+fn one(allocator: &Percpu<impl Cpus>) -> Option<Range> {
     let request = Request::new(1, 100);
     allocator.allocate(&request).ok().map(|first| request.range(first))
 }
@@ -41,7 +42,7 @@ fn one_elsewhere(allocator: &Arc<Percpu<LockedSteps>>) -> thread::JoinHandle<Ran
 }
 
 /// Everything can be allocated once, and nothing twice.
-fn check_whole(allocator: &Percpu<LockedSteps>, out: &[Range], pages: usize) {
+fn check_whole(allocator: &Percpu<impl Cpus>, out: &[Range], pages: usize) {
     let mut all: Vec<u64> = out.iter().map(|range| range.first).collect();
     while let Some(range) = one(allocator) {
         all.push(range.first);
@@ -141,5 +142,62 @@ fn both_collect_at_once() {
         let mine = one(&allocator).unwrap();
         let taken = other.join().unwrap();
         check_whole(&allocator, &[out[0], out[1], mine, taken], 4);
+    });
+}
+
+loom::thread_local! {
+    static HAS_MIGRATED: Cell<bool> = Cell::new(false);
+}
+
+/// Two CPUs, of which a thread that has migrated names the one where it was.
+struct Migrated(LockedSteps);
+
+// SAFETY: all steps are those of another implementation, by the CPU that it knows.
+#[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
+unsafe impl Cpus for Migrated {
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    fn current(&self) -> usize {
+        if HAS_MIGRATED.with(Cell::get) { 1 - self.0.current() } else { self.0.current() }
+    }
+
+    fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
+        self.0.pop(slabs, number, more, limit)
+    }
+
+    fn push(&self, slabs: &Slabs, number: usize, capacity: u64, page: u64) -> bool {
+        self.0.push(slabs, number, capacity, page)
+    }
+
+    fn close(&self, cpu: usize, count: &AtomicU64) -> Option<u64> {
+        self.0.close(cpu, count)
+    }
+
+    fn fence(&self, cpu: usize) {
+        self.0.fence(cpu);
+    }
+}
+
+/// The thread fills and opens the stack of a CPU on which it no longer runs, while another thread pops there. Needs the Acquire of a
+/// pop's load of the count: without it, values from before are popped.
+#[test]
+fn filling_the_stack_of_a_cpu_where_another_allocates() {
+    model(|| {
+        let steps = Migrated(LockedSteps::new(2, || CPU.with(Cell::get)));
+        let allocator = Arc::new(Percpu::checked(&Space::new(0, 15), 0, steps).unwrap());
+        let other = thread::spawn({
+            let allocator = Arc::clone(&allocator);
+            move || {
+                on(1);
+                one(&allocator).unwrap()
+            }
+        });
+        HAS_MIGRATED.with(|migrated| migrated.set(true));
+        let mine = one(&allocator).unwrap();
+        HAS_MIGRATED.with(|migrated| migrated.set(false));
+        let taken = other.join().unwrap();
+        check_whole(&allocator, &[mine, taken], 16);
     });
 }

@@ -8,10 +8,10 @@ use iova::{
     Allocator, Audited, BitTree, Bitmap, Checked, Depot, GapTree, Magazines, Percpu, Pools, Range, Rbtree,
     Request, Sharded, Space, Trusting, host_percpu,
 };
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 use iova::{Cpus, Rseq};
 use std::cell::Cell;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -48,10 +48,10 @@ fn percpu() {
 }
 
 /// A thread that wakes up on another CPU than the one where it began a step.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 #[test]
 fn percpu_while_threads_are_moved() {
-    let Some(rseq) = Rseq::new() else { return };
+    let Ok(rseq) = Rseq::new() else { return };
     let audited = Percpu::audited(&space(), PAGES / 2, rseq).unwrap();
     let checked = host_percpu::<Checked>(&space(), PAGES / 2).unwrap();
     let done = AtomicBool::new(false);
@@ -65,10 +65,10 @@ fn percpu_while_threads_are_moved() {
 }
 
 /// A thread that never is where it believes to be: no step succeeds.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 #[test]
 fn percpu_by_steps_from_afar() {
-    let Some(rseq) = Rseq::new().filter(|rseq| rseq.count() > 1) else { return };
+    let Some(rseq) = Rseq::new().ok().filter(|rseq| rseq.cpus() > 1) else { return };
     check(&Percpu::checked(&space(), PAGES / 2, movers::Mistaken(rseq)).unwrap());
 }
 
@@ -211,7 +211,7 @@ impl<A: Allocator + ?Sized> Worker<'_, A> {
     }
 }
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 mod movers {
     use super::*;
     use iova::percpu::Slabs;
@@ -250,11 +250,11 @@ mod movers {
     #[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
     unsafe impl Cpus for Mistaken {
         fn count(&self) -> usize {
-            self.0.count()
+            self.0.cpus()
         }
 
         fn current(&self) -> usize {
-            (self.0.current() + 1) % self.0.count()
+            (self.0.current() + 1) % self.0.cpus()
         }
 
         fn pop(&self, _slabs: &Slabs, _number: usize, _more: u64, _limit: u64) -> Option<u64> {
@@ -266,7 +266,7 @@ mod movers {
         }
 
         fn close(&self, cpu: usize, count: &AtomicU64) -> Option<u64> {
-            self.0.close(cpu, count)
+            Cpus::close(&self.0, cpu, count)
         }
 
         fn fence(&self, cpu: usize) {

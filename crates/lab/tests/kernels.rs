@@ -9,6 +9,9 @@
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
+#[path = "support/machine.rs"]
+mod machine;
+
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path},
@@ -17,6 +20,7 @@ use lab::{
         ModuleOrder, ModuleTree, Package, Progress, Series, busybox, fetch,
     },
 };
+use machine::machine;
 use skip::{skip, skip_part};
 use std::{
     collections::BTreeSet,
@@ -118,19 +122,6 @@ fn init(modules: &[Module]) -> String {
     }
     // POWER's firmware does not end its last line.
     script + "echo\nbusybox cat /proc/modules\n/lab/hello \"$(busybox uname -r)\"\nbusybox poweroff -f\n"
-}
-
-/// QEMU's machine, its CPU and the kernel's console for an architecture.
-fn machine(arch: Arch) -> (&'static str, &'static str, &'static str) {
-    match arch {
-        Arch::X86 => ("q35", "max", "ttyS0"),
-        Arch::Arm => ("virt", "cortex-a72", "ttyAMA0"),
-        // TCG implements none of the Spectre workarounds that pseries announces by default.
-        Arch::Ppc => {
-            let pseries = "pseries,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off";
-            (pseries, "power9", "hvc0")
-        }
-    }
 }
 
 /// Boots a guest and returns its console's output; `None` without QEMU.

@@ -38,7 +38,7 @@ pub struct Namespace {
 }
 
 /// Memory that stays mapped for the controller until it is [freed](Controller::free), so that no I/O has to map
-/// anything.
+/// anything. All I/O is to parts of buffers. A buffer that is dropped stays mapped as long as the controller is open.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Buffer(Coherent);
 
@@ -82,7 +82,7 @@ impl QueueOptions {
     }
 }
 
-/// A controller.
+/// A controller. [Shut it down](Self::shut_down) before it is dropped, else it may lose what is in its volatile cache.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) link: Arc<Link>,

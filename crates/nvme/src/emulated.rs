@@ -1,5 +1,6 @@
 //! An NVMe controller emulated in this process, for tests. It reaches memory only through a software IOMMU, executes
-//! commands as soon as a doorbell is written, and injects faults.
+//! commands as soon as a doorbell is written, in the order of the queue, and injects faults. So a command is "in flight" only in
+//! that it was not polled yet.
 
 mod media;
 mod state;

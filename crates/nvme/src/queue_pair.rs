@@ -17,7 +17,9 @@ const SLOT_BITS: u32 = 12;
 pub(crate) const COMMANDS_MAX: u16 = (1 << SLOT_BITS) - 1;
 
 impl CommandId {
-    /// Index of the slot, below the number of commands that the queue can have in flight. Commands in flight have different slots.
+    /// Index of the slot, below the number of commands that the queue can have in flight. Commands in flight have different slots,
+    /// so it can index what the caller knows of each. It is not known before the command is submitted: give out parts of a
+    /// buffer by a list of free ones.
     #[inline]
     pub fn slot(self) -> usize {
         usize::from(self.0 & COMMANDS_MAX)
@@ -89,7 +91,8 @@ struct CommandSlot {
     submitted_tick: u32,
 }
 
-/// A queue pair. Its owner submits commands, rings the doorbell once for several of them, and polls for completions.
+/// A queue pair. Its owner submits commands, rings the doorbell once for several of them, and polls for completions. A queue pair
+/// that is dropped stays with the controller until a reset, with its memory mapped: [delete](crate::Controller::delete) it.
 ///
 /// It reads no clock: to find commands that take too long, call [`tick`](Self::tick) at regular intervals.
 #[derive(Debug)]
@@ -199,7 +202,9 @@ impl QueuePair {
         }
     }
 
-    /// Calls `each` for up to `most` completions that have arrived, without waiting, and returns their number.
+    /// Calls `each` for up to `most` completions that have arrived, without waiting, and returns their number. Completions come in
+    /// any order. `each` can't submit, because the queue pair is borrowed: collect what is done, then go on. The example `copy`
+    /// keeps several commands in flight.
     ///
     /// # Errors
     /// [`QueueError::Unknown`]: the controller misbehaves and needs a reset. [`QueueError::Reset`]: it was reset.

@@ -62,8 +62,8 @@ impl DomainBuilder {
     }
 
     /// Invalidates when a flush queue is full, or [`FlushQueue::INTERVAL_NS`] after something was unmapped: by a thread, which
-    /// ends with the domain. Until then an adapter may still reach unmapped memory. No effect where
-    /// [unmapping invalidates](Translation::unmap_invalidates).
+    /// ends with the domain. An unmap clears the table's entry at once, but until then an adapter still reaches the memory if
+    /// the IOTLB holds the entry. No effect where [unmapping invalidates](Translation::unmap_invalidates).
     pub fn lazy(self) -> Self {
         Self { has_flush_thread: true, ..self.with_queue(FlushQueue::per_cpu()) }
     }

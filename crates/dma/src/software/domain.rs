@@ -63,7 +63,8 @@ pub enum DomainError {
 }
 
 impl<F: Walked> SoftwareDomain<F> {
-    /// A domain with an empty table of `levels` levels in the unit's memory, with table pages from `frames`.
+    /// A domain with an empty table of `levels` levels in the unit's memory, with table pages from `frames`. The formats say which
+    /// numbers of levels they have, and for how many address bits: 4 levels are 48 bits in all of them.
     ///
     /// # Errors
     /// [`DomainError`]

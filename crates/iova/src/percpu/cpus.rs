@@ -13,9 +13,11 @@ use crate::sync::AtomicU64;
 /// under the lock of the stack.
 ///
 /// # Safety
-/// Steps must do what is said of them, on the current CPU's stack, and change nothing else there. They load the count with
-/// Acquire and store it with Release, or as their architecture's loads and stores are. An implementation that passes a call on
-/// to another one must pass its arguments on as they are.
+/// Steps must do what is said of them, on the current CPU's stack, and change nothing else there. Steps of one CPU see each
+/// other, and all that their threads did before. `pop` loads the count with Acquire: another CPU may have stored the pages below
+/// it, and then the count (Release). The store of a page by `push` comes after its load of the count, on which it depends. No other access
+/// needs an order, since other CPUs read pages only behind a `fence`. An implementation that passes a call on to another
+/// one must pass its arguments on as they are.
 pub unsafe trait Cpus: Sync {
     /// The number of CPUs, which are numbered from 0.
     fn count(&self) -> usize;

@@ -62,7 +62,7 @@ impl Slabs {
     }
 
     /// The number of CPUs.
-    #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
+    #[cfg(all(feature = "std", not(loom)))]
     #[inline(always)]
     pub(super) fn cpus(&self) -> usize {
         self.cpus
@@ -81,7 +81,7 @@ impl Slabs {
     }
 
     /// The first word of the first CPU's first stack.
-    #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(loom)))]
+    #[cfg(all(feature = "std", not(loom)))]
     #[inline(always)]
     pub(super) fn base(&self) -> *mut AtomicU64 {
         self.base.as_ptr()

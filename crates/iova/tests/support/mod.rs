@@ -9,7 +9,7 @@ use std::sync::{Mutex, atomic::Ordering};
 
 /// Steps that hold a lock of their CPU: towards other steps of that CPU they happen at once, towards threads on other CPUs
 /// they don't. As in a restartable sequence, the last store of a step overwrites what a thread on another CPU stored since
-/// the step's first load.
+/// the step's first load. Its accesses have no more order than [`Cpus`] demands.
 pub(crate) struct LockedSteps {
     locks: Vec<Mutex<()>>,
     current: fn() -> usize,
@@ -50,7 +50,7 @@ unsafe impl Cpus for LockedSteps {
         let cpu = self.current();
         let Some(stack) = slabs.stack(cpu, number) else { return false };
         let _step = self.locks[cpu].lock().unwrap();
-        let count = stack.count.load(Ordering::Acquire);
+        let count = stack.count.load(Ordering::Relaxed);
         if count >= capacity {
             return false;
         }
@@ -64,7 +64,7 @@ unsafe impl Cpus for LockedSteps {
             return None;
         }
         let _step = self.locks[cpu].lock().unwrap();
-        let was = count.load(Ordering::Acquire);
+        let was = count.load(Ordering::Relaxed);
         overwrite(count, Stack::CLOSED);
         (was != Stack::CLOSED).then_some(was)
     }
@@ -76,5 +76,5 @@ unsafe impl Cpus for LockedSteps {
 
 /// Stores a value, whatever is there. It is an exchange, because loom may order a store before an exchange that came first.
 fn overwrite(word: &AtomicU64, value: u64) {
-    word.swap(value, Ordering::AcqRel);
+    word.swap(value, Ordering::Relaxed);
 }
