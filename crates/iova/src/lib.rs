@@ -102,9 +102,9 @@ pub use bitmap::Bitmap;
 pub use direct::Direct;
 pub use gap_tree::GapTree;
 pub use magazine::{Depot, Magazines};
-pub use percpu::{Audited, Checked, Cpus, FreeCheck, Percpu, Sharded, Trusting};
 #[cfg(all(feature = "std", not(loom)))]
 pub use percpu::Rseq;
+pub use percpu::{Audited, Checked, Cpus, FreeCheck, Percpu, Sharded, Trusting};
 #[cfg(feature = "std")]
 pub use percpu::{host_cpus, host_percpu};
 pub use pool::Pools;
