@@ -35,7 +35,7 @@ impl Desk {
     }
 
     fn serve(&mut self, now: Time, arrived: Time, calendar: &mut Calendar<Event, impl Queue<Event>>) {
-        self.waits_ns.push(now.since(arrived).unwrap_or_default().as_ns_f64());
+        self.waits_ns.push(now.since(arrived).expect("it came before").as_ns_f64());
         calendar.schedule_in(self.services.exponential(SERVICE_MEAN), Event::Completion);
     }
 }

@@ -32,75 +32,42 @@ pub struct DmaCounters {
     pub cache_syncs: u64,
 }
 
-impl DmaCounters {
-    /// How many numbers these are.
-    pub(crate) const COUNT: usize = 12;
+/// Conversions of the counters to numbers in one order, and back. A field that is missing in the list does not compile.
+macro_rules! numbers {
+    ($($field:ident),+ $(,)?) => {
+        impl DmaCounters {
+            /// How many numbers these are.
+            pub(crate) const COUNT: usize = [$(stringify!($field)),+].len();
 
-    /// The numbers, in the order of the fields.
-    pub(crate) fn to_array(self) -> [u64; Self::COUNT] {
-        // Destructure all fields, so that a new one can't be forgotten.
-        let Self {
-            mappings,
-            unmappings,
-            allocations,
-            frees,
-            table_entries,
-            table_pages,
-            hypercalls,
-            window_operations,
-            invalidations,
-            invalidation_waits,
-            bounce_bytes,
-            cache_syncs,
-        } = self;
-        [
-            mappings,
-            unmappings,
-            allocations,
-            frees,
-            table_entries,
-            table_pages,
-            hypercalls,
-            window_operations,
-            invalidations,
-            invalidation_waits,
-            bounce_bytes,
-            cache_syncs,
-        ]
-    }
+            /// The numbers.
+            pub(crate) fn to_array(self) -> [u64; Self::COUNT] {
+                let Self { $($field),+ } = self;
+                [$($field),+]
+            }
 
-    /// The counters of these numbers.
-    pub(crate) fn from_array(numbers: [u64; Self::COUNT]) -> Self {
-        let [
-            mappings,
-            unmappings,
-            allocations,
-            frees,
-            table_entries,
-            table_pages,
-            hypercalls,
-            window_operations,
-            invalidations,
-            invalidation_waits,
-            bounce_bytes,
-            cache_syncs,
-        ] = numbers;
-        Self {
-            mappings,
-            unmappings,
-            allocations,
-            frees,
-            table_entries,
-            table_pages,
-            hypercalls,
-            window_operations,
-            invalidations,
-            invalidation_waits,
-            bounce_bytes,
-            cache_syncs,
+            /// The counters of these numbers.
+            pub(crate) fn from_array(numbers: [u64; Self::COUNT]) -> Self {
+                let [$($field),+] = numbers;
+                Self { $($field),+ }
+            }
         }
-    }
+    };
 }
+
+numbers!(
+    mappings,
+    unmappings,
+    allocations,
+    frees,
+    table_entries,
+    table_pages,
+    hypercalls,
+    window_operations,
+    invalidations,
+    invalidation_waits,
+    bounce_bytes,
+    cache_syncs,
+);
 
 impl AddAssign for DmaCounters {
     fn add_assign(&mut self, other: Self) {

@@ -53,7 +53,7 @@ pub(crate) trait Flusher {
 }
 
 impl FlushQueue {
-    /// How long something unmapped waits at most, as in the kernel.
+    /// How long the thread of [`DomainBuilder::lazy`](crate::DomainBuilder::lazy) waits before it flushes: as long as the kernel's timer.
     pub const INTERVAL_NS: u64 = 10_000_000;
 
     /// A queue with `cpus` rings. `cpu` returns the current CPU; it is taken modulo `cpus`.

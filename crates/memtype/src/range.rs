@@ -152,7 +152,7 @@ fn from_base_plus_size(text: &str) -> Option<Option<PhysRange>> {
 }
 
 /// Hexadecimal digits with or without `0x`, and nothing else (`from_str_radix` would take a sign).
-pub(crate) fn parse_hex(text: &str) -> Option<u64> {
+pub fn parse_hex(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(digits, 16).ok()).flatten()

@@ -116,7 +116,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
     area: Area,
     stack: *mut AtomicU64,
     cpus: usize,
-    mut more: u64,
+    more: u64,
     limit: u64,
 ) -> u64 {
     let value: u64;
@@ -141,7 +141,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             rseq = out(reg) _,
             cpus = in(reg) cpus,
             stack = inout(reg) stack => _,
-            more = inout(reg) more,
+            more = inout(reg) more => _,
             limit = in(reg) limit,
             value = out(reg) value,
             rest = out(reg) _,
@@ -149,7 +149,6 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             options(nostack)
         );
     }
-    let _ = more;
     value
 }
 

@@ -131,7 +131,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
     area: Area,
     stack: *mut AtomicU64,
     cpus: usize,
-    mut more: u64,
+    more: u64,
     limit: u64,
 ) -> u64 {
     let value: u64;
@@ -159,7 +159,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             rseq = out(reg_nonzero) _,
             cpus = in(reg) cpus,
             stack = inout(reg_nonzero) stack => _,
-            more = inout(reg) more,
+            more = inout(reg) more => _,
             limit = in(reg) limit,
             value = out(reg_nonzero) value,
             rest = out(reg_nonzero) _,
@@ -168,7 +168,6 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             options(nostack)
         );
     }
-    let _ = more;
     value
 }
 

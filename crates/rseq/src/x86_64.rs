@@ -114,7 +114,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
     area: Area,
     stack: *mut AtomicU64,
     cpus: usize,
-    mut more: u64,
+    more: u64,
     limit: u64,
 ) -> u64 {
     let value: u64;
@@ -137,7 +137,7 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             area = in(reg) area.get(),
             cpus = in(reg) cpus,
             stack = inout(reg) stack => _,
-            more = inout(reg) more,
+            more = inout(reg) more => _,
             limit = in(reg) limit,
             value = out(reg) value,
             rest = out(reg) _,
@@ -145,7 +145,6 @@ pub(crate) unsafe fn pop<const SHIFT: u32>(
             options(nostack)
         );
     }
-    let _ = more;
     value
 }
 

@@ -1,6 +1,6 @@
 //! RDMA devices, of adapters or of the kernel itself, with their ports.
 
-use crate::memory::{Memtype, PhysRange};
+use crate::memory::{Memtype, PhysRange, range::parse_hex};
 use crate::tree::{RDMA_DEVICES, Reach};
 use crate::{Bdf, Cited, Text, Tree};
 use std::fmt;
@@ -206,9 +206,8 @@ fn registers(tree: &Tree, address: Bdf) -> Vec<PhysRange> {
     const REGISTERS: usize = 6;
     let Some(text) = tree.text(&format!("sys/bus/pci/devices/{address}/resource")) else { return Vec::new() };
     let range = |(_, line): (u32, &str)| {
-        let mut words = line.split_whitespace();
-        let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-        let (first, last, flags) = (number()?, number()?, number()?);
+        let mut numbers = line.split_whitespace().map(parse_hex);
+        let (first, last, flags) = (numbers.next()??, numbers.next()??, numbers.next()??);
         (flags & MEMORY != 0).then(|| PhysRange::from_first_to_last(first, last)).flatten()
     };
     text.lines().take(REGISTERS).filter_map(range).collect()
