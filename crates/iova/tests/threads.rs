@@ -4,12 +4,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+#[path = "../../../tests/owners.rs"]
+mod owners;
+
 use iova::{
     Allocator, Audited, BitTree, Bitmap, Checked, Depot, GapTree, Magazines, Percpu, Pools, Range, Rbtree,
     Request, Sharded, Space, Trusting, host_percpu,
 };
 #[cfg(target_os = "linux")]
 use iova::{Cpus, Rseq};
+use owners::Owners;
 use std::cell::Cell;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::AtomicBool;
@@ -115,7 +119,7 @@ fn cpu() -> u32 {
 fn check(allocator: &(impl Allocator + ?Sized)) {
     let threads: u32 = std::env::var("IOTOLL_THREADS").map_or(4, |threads| threads.parse().unwrap());
     let before = allocator.usage();
-    let owners = Owners::new();
+    let owners = Owners::new(PAGES);
     let passed_on = Mutex::new(Vec::new());
     let start = Barrier::new(threads as usize);
     std::thread::scope(|scope| {
@@ -136,29 +140,6 @@ fn check(allocator: &(impl Allocator + ?Sized)) {
     }
     let after = allocator.usage();
     assert_eq!((after.allocated_pages, after.free_pages), (0, before.free_pages));
-}
-
-/// One bit per page: somebody has it.
-struct Owners(Vec<AtomicU64>);
-
-impl Owners {
-    fn new() -> Self {
-        Self((0..=PAGES / 64).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn enter(&self, range: Range) {
-        for page in range.first..=range.last() {
-            let before = self.0[(page / 64) as usize].fetch_or(1 << (page % 64), Ordering::AcqRel);
-            assert_eq!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has an owner already");
-        }
-    }
-
-    fn leave(&self, range: Range) {
-        for page in range.first..=range.last() {
-            let before = self.0[(page / 64) as usize].fetch_and(!(1 << (page % 64)), Ordering::AcqRel);
-            assert_ne!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has no owner");
-        }
-    }
 }
 
 struct Worker<'a, A: ?Sized> {

@@ -1,11 +1,15 @@
 //! The per-CPU allocator of `iova`, with more threads than CPUs: no page has two owners, and none is lost. Meanwhile one thread
 //! empties the stacks of all CPUs, by requests that can't be satisfied otherwise.
 
+#[path = "../../../../tests/owners.rs"]
+mod owners;
+
 use super::cpu;
 use iova::{AllocateError, Allocator, Percpu, Range, Request, Space};
+use owners::Owners;
 use rseq::Rseq;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PAGES: u64 = 1 << 13;
 /// Ranges that a thread keeps at most.
@@ -26,25 +30,6 @@ pub struct Counts {
     pub collections: u64,
     /// Rounds that ended with free pages in stacks, and after which all pages were found in two ranges.
     pub whole: u64,
-}
-
-/// One bit per page: somebody has it.
-struct Owners(Vec<AtomicU64>);
-
-impl Owners {
-    fn enter(&self, range: Range) {
-        for page in range.first..=range.last() {
-            let before = self.0[(page / 64) as usize].fetch_or(1 << (page % 64), Ordering::AcqRel);
-            assert_eq!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has an owner already");
-        }
-    }
-
-    fn leave(&self, range: Range) {
-        for page in range.first..=range.last() {
-            let before = self.0[(page / 64) as usize].fetch_and(!(1 << (page % 64)), Ordering::AcqRel);
-            assert_ne!(before & 1 << (page % 64), 0, "page {page:#x} of {range} has no owner");
-        }
-    }
 }
 
 /// A thread, and what it shares with others.
@@ -124,7 +109,7 @@ impl Worker<'_> {
 pub fn run(rseq: Rseq, rounds: u64, operations: u64) -> Counts {
     let reserved = vec![Range { first: MIDDLE, pages: 1 }];
     let allocator = Percpu::checked(&Space { reserved, ..Space::new(1, PAGES) }, 0, rseq).unwrap();
-    let owners = Owners((0..=PAGES / 64).map(|_| AtomicU64::new(0)).collect());
+    let owners = Owners::new(PAGES);
     let threads = (cpu::allowed().len() * THREADS_PER_CPU) as u64;
     let mut counts = Counts::default();
     for round in 0..rounds {
