@@ -20,18 +20,12 @@ use lab::{
         ModuleOrder, ModuleTree, Package, Progress, Series, busybox, fetch,
     },
 };
-use machine::machine;
+use machine::{boot, machine};
 use skip::{skip, skip_part};
-use std::{
-    collections::BTreeSet,
-    env, fs,
-    path::Path,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, env, fs, time::Duration};
 
 /// An emulated guest boots in seconds, on a busy host in minutes.
-const BOOT_SECONDS_MAX: u64 = 240;
+const BOOT_TIME_MAX: Duration = Duration::from_secs(240);
 
 /// The downloaded kernels in a cache; missing ones are reported as skipped.
 fn fetched(cache: &Cache) -> Vec<Kernel> {
@@ -124,36 +118,6 @@ fn init(modules: &[Module]) -> String {
     script + "echo\nbusybox cat /proc/modules\n/lab/hello \"$(busybox uname -r)\"\nbusybox poweroff -f\n"
 }
 
-/// Boots a guest and returns its console's output; `None` without QEMU.
-fn boot(kernel: &Kernel, archive: &[u8]) -> Option<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
-    fs::write(&guest, archive).unwrap();
-    let (machine, processor, terminal) = machine(kernel.arch);
-    let mut command = Command::new(kernel.arch.qemu());
-    command
-        .args(["-machine", machine, "-cpu", processor])
-        .args("-m 1G -accel tcg -nodefaults -display none -no-reboot".split(' '));
-    command.arg("-serial").arg(format!("file:{}", console.display()));
-    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&guest);
-    command.args(["-append", &format!("console={terminal} panic=-1 quiet")]);
-    let mut qemu = command.stdin(Stdio::null()).spawn().ok()?;
-    let start = Instant::now();
-    while qemu.try_wait().unwrap().is_none() {
-        if start.elapsed() > Duration::from_secs(BOOT_SECONDS_MAX) {
-            qemu.kill().unwrap();
-            qemu.wait().unwrap();
-            panic!("{} did not power off; it wrote {}", kernel.release, read(&console));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Some(read(&console))
-}
-
-fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
-}
-
 #[test]
 fn guests_boot_and_load_their_modules() {
     if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
@@ -167,7 +131,11 @@ fn guests_boot_and_load_their_modules() {
         let hello = PlacedFile { path: "/lab/hello", permissions: 0o755, bytes: hello };
         let (release, init) = (kernel.release.as_str(), init(&modules));
         let guest = Initramfs { release, busybox: &busybox, modules: &modules, init: &init, files: &[hello] };
-        let Some(console) = boot(&kernel, &guest.build().unwrap()) else {
+        let (machine, processor, terminal) = machine(kernel.arch);
+        let machine = format!("-machine {machine} -cpu {processor} -accel tcg");
+        let console =
+            boot(&kernel, &guest.build().unwrap(), &machine, &format!("console={terminal}"), BOOT_TIME_MAX);
+        let Some(console) = console else {
             skip_part(&format!("no {} here, {release} was not booted", kernel.arch.qemu()));
             continue;
         };

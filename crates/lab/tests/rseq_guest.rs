@@ -16,18 +16,14 @@ use lab::{
     Arch,
     guest::{Initramfs, PlacedFile},
     kernel::{Cache, Kernel, KernelChoice, Series, busybox},
-    qemu::{self, Limits, QemuError},
 };
-use machine::machine;
+use machine::{boot, machine};
 use skip::skip;
 use std::{
     collections::BTreeMap,
-    env,
-    ffi::OsString,
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::AtomicBool,
     time::Duration,
 };
 
@@ -54,9 +50,7 @@ fn program(arch: Arch) -> Option<PathBuf> {
 }
 
 /// Boots a guest that runs the program, and returns its console's output; `None` without QEMU.
-fn boot(cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
+fn run(cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
     let busybox = fs::read(busybox(cache, kernel.arch).unwrap()).unwrap();
     // Each part by itself, so that a failed one does not hide the others. POWER's firmware does not end its last line.
     let mut init =
@@ -71,24 +65,9 @@ fn boot(cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
         init: &init,
         files: &[program],
     };
-    fs::write(&guest, initramfs.build().unwrap()).unwrap();
     let (machine, processor, terminal) = machine(kernel.arch);
-    let arguments = format!(
-        "-machine {machine} -cpu {processor} -smp {CPUS} -m 1G -accel tcg,thread=multi -nodefaults -display none -no-reboot \
-         -serial file:{} -kernel {} -initrd {}",
-        console.display(),
-        kernel.image.display(),
-        guest.display()
-    );
-    let mut arguments: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
-    // x86's test of its timer counts ticks in real time, and fails now and then on a busy machine.
-    arguments.extend(["-append".into(), format!("console={terminal} no_timer_check panic=-1 quiet").into()]);
-    let limits = Limits { time: BOOT_TIME_MAX, stop: &AtomicBool::new(false) };
-    match qemu::run(kernel.arch, &arguments, &console, limits, &mut |_| {}) {
-        Ok(()) => Some(String::from_utf8_lossy(&fs::read(console).unwrap()).into_owned()),
-        Err(QemuError::Missing { .. }) => None,
-        Err(error) => panic!("{error}"),
-    }
+    let machine = format!("-machine {machine} -cpu {processor} -smp {CPUS} -accel tcg,thread=multi");
+    boot(kernel, &initramfs.build().unwrap(), &machine, &format!("console={terminal}"), BOOT_TIME_MAX)
 }
 
 /// The numbers of a part's line, by their names: `fence: Some(Counts { fenced: 200, ... })`.
@@ -113,7 +92,7 @@ fn check(arch: Arch) {
         Err(why) => return skip(&why.to_string()),
     };
     let Some(program) = program(arch) else { return };
-    let Some(console) = boot(&cache, &kernel, &fs::read(program).unwrap()) else {
+    let Some(console) = run(&cache, &kernel, &fs::read(program).unwrap()) else {
         return skip(&format!("no {} here, {} was not booted", arch.qemu(), kernel.release));
     };
     let lines: Vec<&str> =

@@ -3,15 +3,15 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod machine;
+
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
     kernel::{Cache, Kernel, Module, ModuleTree, busybox},
-    qemu::{self, Limits, QemuError},
 };
-use std::{
-    collections::BTreeMap, env, ffi::OsString, fs, path::Path, sync::atomic::AtomicBool, time::Duration,
-};
+use machine::boot;
+use std::{collections::BTreeMap, env, fs, path::Path, time::Duration};
 
 /// An emulated guest finishes in two minutes; a busy host takes several times as long.
 const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
@@ -93,7 +93,9 @@ impl Guest<'_> {
             init: &init,
             files: &placed,
         };
-        let console = self.boot(kernel, &initramfs.build().unwrap());
+        let machine = format!("-machine q35,kernel-irqchip=split -cpu max -accel tcg {}", self.devices);
+        let command_line = format!("console=ttyS0 {}", self.command_line);
+        let console = boot(kernel, &initramfs.build().unwrap(), &machine, &command_line, BOOT_TIME_MAX);
         if console.is_none() {
             skip(&format!("no {} here, {} was not booted", kernel.arch.qemu(), kernel.release));
         }
@@ -115,25 +117,5 @@ impl Guest<'_> {
             script += &format!("{MODE}={mode} {program} --ignored --exact in_the_guest --nocapture\n");
         }
         script + self.after + "busybox poweroff -f\n"
-    }
-
-    /// Runs QEMU with the kernel and the initramfs, and returns the console's output; `None` without QEMU.
-    fn boot(&self, kernel: &Kernel, archive: &[u8]) -> Option<String> {
-        let folder = tempfile::tempdir().unwrap();
-        let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
-        fs::write(&guest, archive).unwrap();
-        let machine = "-machine q35,kernel-irqchip=split -cpu max -m 1G -accel tcg -nodefaults -display none -no-reboot";
-        let arguments = format!("{machine} {} -serial file:{}", self.devices, console.display());
-        let mut arguments: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
-        arguments.extend(["-kernel".into(), kernel.image.clone().into(), "-initrd".into(), guest.into()]);
-        // The kernel's test of its timer counts ticks in real time, and fails now and then on a busy machine.
-        let command_line = format!("console=ttyS0 no_timer_check {} panic=-1 quiet", self.command_line);
-        arguments.extend(["-append".into(), command_line.into()]);
-        let limits = Limits { time: BOOT_TIME_MAX, stop: &AtomicBool::new(false) };
-        match qemu::run(kernel.arch, &arguments, &console, limits, &mut |_| {}) {
-            Ok(()) => Some(String::from_utf8_lossy(&fs::read(console).unwrap()).into_owned()),
-            Err(QemuError::Missing { .. }) => None,
-            Err(error) => panic!("{error}"),
-        }
     }
 }
