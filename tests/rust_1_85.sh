@@ -6,6 +6,7 @@
 # With it comes the standard library of each further architecture of Debian that is named, for programs that run in guests.
 # Needs apt-get and dpkg-deb, but no root: nothing is installed. Runs on hosts with an older C library, too: it has its own.
 set -eu
+. "$(dirname "$0")/private_apt.sh"
 
 dir=$1
 shift
@@ -30,23 +31,8 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 cd "$work"
 
-mkdir -p state/lists/partial cache/archives/partial packages
-echo "deb [signed-by=$keys] http://deb.debian.org/debian trixie main" > sources
-cat > conf <<CONF
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; "arm64"; "ppc64el"; };
-APT::Sandbox::User "root";
-APT::Update::Error-Mode "any";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Dir::State "$work/state";
-Dir::State::status "/dev/null";
-Dir::Cache "$work/cache";
-Dir::Etc::sourcelist "$work/sources";
-Dir::Etc::sourceparts "/dev/null";
-CONF
-export APT_CONFIG=$work/conf
-apt-get -qq update >&2
+mkdir packages
+private_apt "deb [signed-by=$keys] http://deb.debian.org/debian trixie main" amd64 arm64 ppc64el
 # A compiler and its standard libraries are of one release: all anew if one is missing.
 # All that they depend on but C compilers and linkers: those of this host link build scripts.
 compilers='^(gcc|cpp|binutils|lib(asan|atomic|binutils|cc1|ctf|gomp|gprofng|hwasan|isl|itm|lsan|mpc|mpfr|quadmath|sframe|tsan|ubsan))'

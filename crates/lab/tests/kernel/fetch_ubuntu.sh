@@ -3,6 +3,7 @@
 # Needs apt-get and dpkg-deb, but no root: nothing is installed. Ubuntu's keys come in a
 # package of Debian 13, known by its sum.
 set -eu
+. "$(dirname "$0")/../../../../tests/private_apt.sh"
 
 dir=$1
 [ -d "$dir/modules" ] && exit 0
@@ -17,24 +18,8 @@ cd "$work"
     http://deb.debian.org/debian/pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1-0.2_all.deb keyring.deb \
     SHA256:b2e7ed48431bf9e7978ae810bbdaf253093570d6e3f864e575b7c13554b81174 >&2
 dpkg-deb -x keyring.deb key
-mkdir -p state/lists/partial cache/archives/partial
 # The release as it was on its day: its kernel does not change any more.
-echo "deb [signed-by=$work/key/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://archive.ubuntu.com/ubuntu noble main" > sources
-cat > conf <<CONF
-APT::Architecture "amd64";
-APT::Architectures "amd64";
-APT::Sandbox::User "root";
-APT::Update::Error-Mode "any";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Dir::State "$work/state";
-Dir::State::status "/dev/null";
-Dir::Cache "$work/cache";
-Dir::Etc::sourcelist "$work/sources";
-Dir::Etc::sourceparts "/dev/null";
-CONF
-export APT_CONFIG=$work/conf
-apt-get -qq update >&2
+private_apt "deb [signed-by=$work/key/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://archive.ubuntu.com/ubuntu noble main" amd64
 release=$(apt-cache depends linux-image-generic | sed -n 's/^ *Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
 [ -n "$release" ] || { echo "fetch_ubuntu.sh: no kernel behind linux-image-generic" >&2; exit 1; }
 apt-get -qq download "linux-image-$release" "linux-modules-$release" >&2
