@@ -61,8 +61,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Memory of your own
+//!
+//! [`Controller::allocate`] returns memory that is already mapped. For I/O to other memory, map it with another [`Mapper`](dma::Mapper) of
+//! the same [`Domain`](dma::Domain) (keep a clone of its `Arc`), and give the mapping's address to a queue as
+//! [`prp::Piece`]. Unmap it after the completion. It must be memory that the domain's translation can map: its `Ram`, for VFIO that of
+//! this process.
+//!
 //! # Pitfalls
 //!
+//! - [`spec::identify`] has structures of the same names: [`Controller`] drives a controller and [`Namespace`] is one of its disks, those
+//!   are what the two say of themselves.
 //! - The controller sees nothing before [`ring_doorbell`](QueuePair::ring_doorbell).
 //! - A submitted command's memory belongs to the controller until its completion, or until a reset.
 //! - A queue pair reads no clock: the caller [ticks](QueuePair::tick) it, and [aborts](Controller::abort) or

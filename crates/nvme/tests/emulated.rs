@@ -5,7 +5,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use dma::{MemoryAddress, Ram};
+use dma::{Direction, DmaCounters, Limits, Mapper, MemoryAddress, Ram};
 use nvme::emulated::Fault;
 use nvme::prp::Piece;
 use nvme::spec::registers as register;
@@ -13,7 +13,7 @@ use nvme::spec::status::Status;
 use nvme::{BlockError, CommandId, Controller, Done, Namespace, NvmeError, QueueError, QueuePair, Registers};
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::{BLOCK_BYTES, BLOCKS, bench, bytes, disk, fill};
+use support::{BLOCK_BYTES, BLOCKS, OWN, bench, bytes, disk, fill};
 
 /// All that is completed now.
 fn poll(queue: &mut QueuePair) -> Vec<Done> {
@@ -63,6 +63,22 @@ fn written_data_is_read_back_without_mappings() {
     let on_disk = bench.emulated.disk();
     assert!(on_disk[..512].iter().all(|byte| *byte == 0) && on_disk[512] == 0xa5);
     assert_eq!(bench.controller.counters(), before);
+}
+
+#[test]
+fn io_to_memory_that_another_mapper_of_the_domain_mapped() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    bench.ram.write(OWN, &[0x5a; 512]).unwrap();
+    let own = Mapper::translated(Limits::of_bits(64), Arc::clone(&bench.domain));
+    let mut counters = DmaCounters::default();
+    let at = own.map(OWN, 512, Direction::ToDevice, &mut counters).unwrap();
+    let id = queue.write(&disk, 3, &[Piece { at, bytes: 512 }]).unwrap();
+    assert_eq!(one(&mut queue, id), Status::SUCCESS);
+    own.unmap(at, 512, Direction::ToDevice, &mut counters).unwrap();
+    assert!(bench.emulated.disk()[3 * 512..4 * 512].iter().all(|byte| *byte == 0x5a));
+    let id = queue.write(&disk, 4, &[Piece { at, bytes: 512 }]).unwrap();
+    assert_eq!(one(&mut queue, id), Status::DATA_TRANSFER, "it is unmapped");
 }
 
 /// A ring of 4 has 3 commands in flight; it goes round many times, and the doorbell is rung once for each batch.

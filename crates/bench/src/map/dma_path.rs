@@ -4,7 +4,7 @@ use super::{BYTES_MAX, MapError};
 use dma::tce::{Endpoint, EndpointAddress, Hypervisor, MemoryRange, Partition, PciSlot};
 use dma::{
     Amd, Bounce, Bouncing, Domain, DomainBuilder, Frames, Iotlb, Limits, Mapper, Memory, MemoryAddress, Ram,
-    Smmu, SoftwareDomain, Translation, Unit, Vtd, Walked,
+    Smmu, SoftwareDomain, Unit, Vtd, Walked,
 };
 use iova::{Allocator, Space, SpaceError, Trusting, host_percpu};
 use std::any::Any;
@@ -50,7 +50,7 @@ pub(super) struct ReadyPath {
     pub(super) mapper: Mapper,
     pub(super) memory: MemoryAddress,
     /// Devices that must stay open during the measurement.
-    _devices: Option<Box<dyn Any>>,
+    _device: Option<Box<dyn Any>>,
 }
 
 pub(super) const DMA_PATHS: &[DmaPath] = &[
@@ -130,7 +130,7 @@ fn create_model(dma_path: &DmaPath) -> Created<ReadyPath> {
     let ram = Arc::new(Ram::new(TABLES, MEMORY_BYTES));
     let mapper = (dma_path.make)(&ram)?.with_debug(false);
     let (name, what) = (dma_path.name.to_owned(), dma_path.what.to_owned());
-    Ok(ReadyPath { name, what, bytes_max: dma_path.bytes_max, mapper, memory: MAPPED, _devices: None })
+    Ok(ReadyPath { name, what, bytes_max: dma_path.bytes_max, mapper, memory: MAPPED, _device: None })
 }
 
 /// A mapper that copies through bounce buffers.
@@ -174,10 +174,8 @@ fn percpu(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, SpaceError>
 /// The host's own IOMMU, by iommufd or else VFIO.
 #[cfg(target_os = "linux")]
 mod host {
-    use super::{
-        Arc, BYTES_MAX, Created, Domain, Error, Limits, Mapper, Ram, ReadyPath, Translation, percpu,
-    };
-    use dma::vfio::{Device, Iommufd, Type1};
+    use super::{Arc, BYTES_MAX, Created, Domain, Error, Limits, Mapper, Ram, ReadyPath, percpu};
+    use dma::vfio::{self, Interface};
 
     /// Folder with a link for each adapter that is bound to vfio-pci.
     const DRIVER: &str = "/sys/bus/pci/drivers/vfio-pci";
@@ -207,34 +205,20 @@ mod host {
         adapters
     }
 
-    /// Opens an adapter's IOMMU domain through iommufd, or else through VFIO.
+    /// Opens an adapter's IOMMU domain through the interface that this host has for it.
     fn open(adapter: &str) -> Created<ReadyPath> {
         let memory = Arc::new(Ram::of_this_process(BYTES_MAX.0)?);
-        if let Ok((translation, devices)) = Iommufd::open(&[adapter], Arc::clone(&memory)) {
-            return path(format!("iommufd {adapter}"), translation, devices, &memory);
-        }
-        let (translation, devices) = Type1::open(&[adapter], Arc::clone(&memory))?;
-        path(format!("vfio {adapter}"), translation, devices, &memory)
-    }
-
-    /// A path that maps through the domain of an opened adapter.
-    fn path(
-        name: String,
-        translation: impl Translation + 'static,
-        devices: Vec<Device>,
-        memory: &Ram,
-    ) -> Created<ReadyPath> {
-        let domain = Domain::builder(Arc::new(translation)).allocator(percpu).build()?;
-        let mapper = Mapper::translated(Limits::of_bits(64), domain).with_debug(false);
-        let what = "the host's own IOMMU, two system calls per pair".to_owned();
+        let interface = Interface::of_this_host(adapter);
+        let (translation, device) = vfio::open(adapter, interface, Arc::clone(&memory))?;
+        let domain = Domain::builder(translation).allocator(percpu).build()?;
         Ok(ReadyPath {
-            name,
-            what,
+            name: format!("{interface} {adapter}"),
+            what: "the host's own IOMMU, two system calls per pair".to_owned(),
             bytes_max: BYTES_MAX.0,
-            mapper,
+            mapper: Mapper::translated(Limits::of_bits(64), domain).with_debug(false),
             memory: memory.base(),
             // Closing the device would remove its translation table.
-            _devices: Some(Box::new(devices)),
+            _device: Some(Box::new(device)),
         })
     }
 

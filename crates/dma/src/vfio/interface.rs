@@ -4,6 +4,7 @@ use super::device::Device;
 use super::error::VfioError;
 use super::{Iommufd, Type1};
 use crate::{Domain, Limits, Mapper, Pool, Ram, Translation};
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,6 +23,15 @@ pub enum Interface {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no interface `{0}` to the IOMMU; expected vfio or iommufd")]
 pub struct UnknownInterface(pub String);
+
+impl fmt::Display for Interface {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Type1 => "vfio",
+            Self::Iommufd => "iommufd",
+        })
+    }
+}
 
 impl FromStr for Interface {
     type Err = UnknownInterface;

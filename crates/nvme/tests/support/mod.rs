@@ -13,10 +13,13 @@ pub(crate) const BLOCKS: u64 = 512;
 pub(crate) const BLOCK_BYTES: u64 = 512;
 const RAM_BYTES: u64 = 16 << 20;
 const TABLES_BYTES: u64 = 2 << 20;
+/// The last page is in no pool: memory of the caller's own.
+pub(crate) const OWN: MemoryAddress = MemoryAddress(RAM_BYTES - 4096);
 const ADAPTER: Requester = Requester(0x0300);
 
 pub(crate) struct Bench {
     pub(crate) ram: Arc<Ram>,
+    pub(crate) domain: Arc<Domain>,
     pub(crate) emulated: Arc<Emulated>,
     pub(crate) controller: Controller,
 }
@@ -34,11 +37,11 @@ pub(crate) fn bench_with(blocks: u64, block_shift: u8) -> Bench {
     let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
     table.attach(ADAPTER);
     let domain = Domain::builder(Arc::new(table)).build().unwrap();
-    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), RAM_BYTES - TABLES_BYTES).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
+    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), OWN.0 - TABLES_BYTES).unwrap();
+    let mapper = Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
     let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), blocks, block_shift));
     let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
-    Bench { ram, emulated, controller }
+    Bench { ram, domain, emulated, controller }
 }
 
 pub(crate) fn fill(bench: &Bench, buffer: &Buffer, byte: u8) {
