@@ -70,7 +70,7 @@
 //! Threads of one CPU are one stream of instructions to it, and a migration is a full barrier. So steps of one CPU see each other,
 //! and what the threads did before and after, without any order of their own. It is left what passes between CPUs:
 //!
-//! - **Out of a stack.** Another CPU reads values only after its exchange of the count and a fence. The fence is a full barrier on both
+//! - **Out of a stack.** Another CPU relies on values only after its exchange of the count and a fence. The fence is a full barrier on both
 //!   CPUs: an interrupt's if a thread of the process runs there, else the scheduler's. The loads of the one come after all that the other CPU
 //!   did up to its last step. So the stores of steps need not be Release, and a pop's load of a value is over before another CPU
 //!   overwrites the value. A count that is read without a fence (to estimate how full a stack is) says nothing about the values.
@@ -109,7 +109,7 @@ use core::sync::atomic::AtomicU64;
 /// unsigned number above every capacity.
 pub const CLOSED: u64 = u64::MAX - 1;
 
-/// The word of a stack's first value. Its count is word 0, and the words between are not used.
+/// Index, in 64-bit words, of a stack's first value. Its count is word 0, and the words between are not used.
 pub const VALUES_AT: usize = 2;
 
 /// What an abandoned pop returns in place of a value.
@@ -154,7 +154,7 @@ impl Rseq {
     }
 
     /// Sequences that are not registered with the kernel, to count instructions in an emulator without restartable
-    /// sequences, such as valgrind.
+    /// sequences, such as valgrind. There is one CPU, and [`current`](Self::current) is always CPU 0.
     ///
     /// # Errors
     /// If the platform has none, or the C library has no area for them.
@@ -199,15 +199,18 @@ impl Rseq {
     /// 2^64) is at most `limit`. `None` also if the step was interrupted, or the CPU is not below `cpus`. A popped
     /// `u64::MAX` is `None` too: do not push it. The load of the count is Acquire.
     ///
+    /// `more` and `limit` let an allocator skip a range that ends above a limit; pass 0 and `u64::MAX` for none.
+    ///
     /// `first` is the stack of CPU 0; that of CPU n lies n << `SHIFT` bytes behind it.
     ///
     /// # Safety
     /// - For each CPU below `cpus`, which fits 31 bits, there is memory of a stack at its address: a count, an unused word and
     ///   values, all aligned to 8 bytes, and valid during the call.
     /// - A count is [`CLOSED`], or at most the number of values that the memory has room for, and those values are initialized.
-    /// - Other threads access a stack only by steps with the same `first` and `SHIFT`, or atomically: the count at any time, and
-    ///   values while it is [`CLOSED`]. It is closed by [`try_close`](Self::try_close), or by an atomic exchange of the count, a
-    ///   [fence](Self::fence) of its CPU, and again if the count is no longer [`CLOSED`] then. It is opened by a Release store of the count.
+    /// - Other threads access a stack only by steps with the same `first` and `SHIFT`, or atomically. They may load its words at any
+    ///   time, but rely on values, and store them, only while the count is [`CLOSED`].
+    /// - A stack is closed by [`try_close`](Self::try_close), or by an atomic exchange of the count, a [fence](Self::fence) of its CPU,
+    ///   and again if the count is no longer [`CLOSED`] then. It is opened by a Release store of the count.
     #[inline(always)]
     pub unsafe fn try_pop<const SHIFT: u32>(
         &self,

@@ -184,8 +184,8 @@ pub(crate) unsafe fn push<const SHIFT: u32>(
     value: u64,
 ) -> u64 {
     let count: u64;
-    // SAFETY: as in `pop`. The store before the last one is to a word above the count, which no thread reads, so an interruption
-    // after it has no effect.
+    // SAFETY: as in `pop`. The store before the last one is to a word above the count, whose value no thread relies on, so
+    // an interruption after it has no effect.
     unsafe {
         asm!(
             begin!(),
