@@ -78,7 +78,7 @@ pub struct Percpu<C, F = Checked> {
     capacities: [u64; CLASSES],
     pages: u64,
     /// By CPU and stack: held while the stack is closed.
-    closings: Box<[Closing]>,
+    stack_locks: Box<[StackLocks]>,
     zones: [Zone; 2],
     /// Held by the thread that empties all stacks.
     collection: Lock<()>,
@@ -89,7 +89,7 @@ pub struct Percpu<C, F = Checked> {
 /// The locks of a CPU's stacks.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Closing([Lock<Spare>; PER_CPU]);
+struct StackLocks([Lock<Spare>; PER_CPU]);
 
 /// A part of the space with its own free ranges. Two zones keep low addresses for requests that need them.
 #[derive(Debug)]
@@ -144,14 +144,14 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let pages = low.pages() + high.pages();
         let shape = Shape::new(pages, cpus.count());
         let zones = [low, high].map(|gaps| Zone::new(gaps, &shape, cpus.count()));
-        let closing = |_| Closing(core::array::from_fn(|_| Lock::default()));
+        let locks = |_| StackLocks(core::array::from_fn(|_| Lock::default()));
         Ok(Self {
             check: F::new(space),
             slabs: Slabs::new(cpus.count()),
             capacities: core::array::from_fn(|class| shape.stack_capacity(class)),
             boundary,
             pages,
-            closings: (0..cpus.count()).map(closing).collect(),
+            stack_locks: (0..cpus.count()).map(locks).collect(),
             zones,
             collection: Lock::default(),
             is_collecting: AtomicBool::new(false),
@@ -159,9 +159,9 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         })
     }
 
-    /// Moves the free ranges that a CPU holds back to the trees, and returns the number of pages. For a CPU that went offline, or
-    /// will not be used; if it still is, its next calls fetch ranges anew. Without this call the ranges are not lost: a request
-    /// that nothing else satisfies finds them.
+    /// Moves the free ranges that a CPU holds back to the trees, and returns the number of pages, which is 0 for a CPU that does not
+    /// exist. For a CPU that went offline, or will not be used; if it still is, its next calls fetch ranges anew. Without this call
+    /// the ranges are not lost: a request that nothing else satisfies finds them.
     pub fn drain(&self, cpu: usize) -> u64 {
         let stacks = (0..self.zones.len()).flat_map(|zone| (0..CLASSES).map(move |class| (zone, class)));
         stacks.filter_map(|(zone, class)| self.collect_stack(cpu, zone, class)).sum()
@@ -208,7 +208,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     fn allocate_cached(&self, request: &Request, class: usize, zone: usize) -> Option<u64> {
         let cpu = self.cpus.current();
         let stack = self.slabs.stack(cpu, stack_number(zone, class))?;
-        let mut spare = self.closing(cpu, zone, class)?.lock();
+        let mut spare = self.stack_lock(cpu, zone, class)?.lock();
         let mut stack = self.close(cpu, stack, class);
         if stack.is_empty() {
             self.fill(&mut stack, &mut spare, cpu, zone, class);
@@ -226,13 +226,13 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
         let (cpu, zone) = (self.cpus.current(), self.zone_of(range.first));
         let stack = self.slabs.stack(cpu, stack_number(zone, class));
-        let (Some(stack), Some(closing)) = (stack, self.closing(cpu, zone, class)) else {
+        let (Some(stack), Some(lock)) = (stack, self.stack_lock(cpu, zone, class)) else {
             if self.check.may_leave(class, range.first, Place::Tree) {
                 self.zones[zone].central.lock().take_back(class, [range.first]);
             }
             return self.check.report();
         };
-        let mut spare = closing.lock();
+        let mut spare = lock.lock();
         let mut stack = self.close(cpu, stack, class);
         if stack.is_full() {
             self.empty(&mut stack, &mut spare, cpu, zone, class);
@@ -241,12 +241,12 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         self.check.report()
     }
 
-    /// Frees a range of which it is not known yet that a stack's step allocated it.
+    /// Frees a range that `release` did not accept: allocated from the central tree, far up in the table, or wrong.
     #[cold]
     #[inline(never)]
     fn free_otherwise(&self, range: Range) -> Result<(), FreeError> {
         match class_of(range.pages) {
-            Some(class) if self.check.release_far(range) => self.free_slowly(range, class),
+            Some(class) if self.check.release_slowly(range) => self.free_slowly(range, class),
             _ => self.free_central(range),
         }
     }
@@ -263,8 +263,8 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     }
 
     /// The lock of a CPU's stack.
-    fn closing(&self, cpu: usize, zone: usize, class: usize) -> Option<&Lock<Spare>> {
-        self.closings.get(cpu)?.0.get(stack_number(zone, class))
+    fn stack_lock(&self, cpu: usize, zone: usize, class: usize) -> Option<&Lock<Spare>> {
+        self.stack_locks.get(cpu)?.0.get(stack_number(zone, class))
     }
 
     /// Closes a CPU's stack for its steps. The caller must hold the stack's lock.
@@ -401,7 +401,8 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     /// Empties a stack and returns the number of pages moved.
     fn collect_stack(&self, cpu: usize, zone: usize, class: usize) -> Option<u64> {
         let stack = self.slabs.stack(cpu, stack_number(zone, class))?;
-        let _spare = self.closing(cpu, zone, class)?.lock();
+        // The lock of the stack, too: holding it keeps the stack from being closed by another thread.
+        let _spare = self.stack_lock(cpu, zone, class)?.lock();
         if stack.len() == 0 {
             return None;
         }
@@ -496,7 +497,7 @@ impl<C: Cpus, F: FreeCheck> Allocator for Percpu<C, F> {
     }
 
     fn usage(&self) -> Usage {
-        let memory_bytes = self.slabs.memory_bytes() + size_of_val(&*self.closings) as u64;
+        let memory_bytes = self.slabs.memory_bytes() + size_of_val(&*self.stack_locks) as u64;
         let mut usage = Usage { memory_bytes, ..Usage::default() };
         let mut reached_pages = 0;
         for (number, zone) in self.zones.iter().enumerate() {
@@ -505,7 +506,8 @@ impl<C: Cpus, F: FreeCheck> Allocator for Percpu<C, F> {
                 usage.cached_pages += ranges << class;
                 usage.memory_bytes += bytes;
                 for cpu in 0..self.cpus.count() {
-                    let spare = self.closing(cpu, number, class).map(Lock::lock);
+                    // The lock of the stack, too: holding it keeps the stack from being closed.
+                    let spare = self.stack_lock(cpu, number, class).map(Lock::lock);
                     usage.memory_bytes += spare.as_ref().map_or(0, |spare| spare.memory_bytes());
                     let stack = self.slabs.stack(cpu, stack_number(number, class));
                     usage.cached_pages += stack.map_or(0, Stack::len) << class;
@@ -633,8 +635,9 @@ mod tests {
         });
         assert_eq!(zones.map(|(_, reached_pages)| reached_pages), [4, 0]);
         let depots = allocator.zones.iter().flat_map(|zone| &zone.depots).map(|depot| depot.usage().1);
-        let own =
-            allocator.slabs.memory_bytes() + size_of_val(&*allocator.closings) as u64 + depots.sum::<u64>();
+        let own = allocator.slabs.memory_bytes()
+            + size_of_val(&*allocator.stack_locks) as u64
+            + depots.sum::<u64>();
         assert_eq!(before, own + zones[0].0 + zones[1].0 + allocator.check.memory_bytes(4));
     }
 

@@ -6,7 +6,8 @@ use super::slabs::Slabs;
 use crate::sync::AtomicU64;
 
 /// Per-CPU steps: no other thread on that CPU can run between the begin and the end of a step, so a step is done
-/// completely or not at all. Threads on other CPUs must not access the stack until a [`fence`](Cpus::fence).
+/// completely or not at all. Threads on other CPUs must not rely on what they load from the stack, nor store to it, until a
+/// [`fence`](Cpus::fence).
 ///
 /// Linux offers such steps to programs as restartable sequences ([`Rseq`](crate::Rseq)), and a kernel can disable
 /// preemption. Without steps every access takes a lock ([`Sharded`](crate::Sharded)). The allocator calls `close` and `fence`
@@ -16,10 +17,10 @@ use crate::sync::AtomicU64;
 /// Steps must do what is said of them, on the current CPU's stack, and change nothing else there. Steps of one CPU see each
 /// other, and all that their threads did before. `pop` loads the count with Acquire: another CPU may have stored the pages below
 /// it, and then the count (Release). The store of a page by `push` comes after its load of the count, on which it depends. No other access
-/// needs an order, since other CPUs read pages only behind a `fence`. An implementation that passes a call on to another
+/// needs an order, since other CPUs rely on pages only behind a `fence`. An implementation that passes a call on to another
 /// one must pass its arguments on as they are.
 pub unsafe trait Cpus: Sync {
-    /// The number of CPUs, which are numbered from 0.
+    /// The number of CPUs, which are numbered from 0. It never changes.
     fn count(&self) -> usize;
 
     /// The CPU that the caller runs on. It may migrate at any time.

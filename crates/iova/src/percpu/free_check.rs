@@ -1,6 +1,6 @@
 //! Whether frees are checked.
 
-use super::shape::KEPT_MAX;
+use super::shape::CACHED_PAGES_MAX;
 use super::table::Table;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::{FreeError, Range, Space};
@@ -8,7 +8,8 @@ use core::fmt::Debug;
 
 /// How an allocator treats wrong frees: [`Checked`], [`Audited`] or [`Trusting`].
 pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
-    /// Whether a range that the central tree allocated for a request may have another size than those of its class.
+    /// Whether each range's size is recorded. If it is, the central tree may allocate a range of a size that is not its class's: its free
+    /// goes back to the tree. If not, the free goes to a stack of the class, so the range must have the class's size and alignment.
     #[doc(hidden)]
     const KNOWS_SIZES: bool;
 
@@ -33,7 +34,7 @@ pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
 
     /// Like `release`, also where it takes longer.
     #[doc(hidden)]
-    fn release_far(&self, _range: Range) -> bool {
+    fn release_slowly(&self, _range: Range) -> bool {
         false
     }
 
@@ -126,8 +127,8 @@ pub struct Audited {
     wrong: AtomicU64,
 }
 
-/// Believes every free, as Linux does. A wrong free may lead to ranges that overlap, and to pages outside of the space. If callers can't free a range twice, as
-/// in crate `dma`, whose mappings are values that a free consumes, a check finds nothing.
+/// Believes every free, as Linux does. For callers that prove each free themselves: a wrong one may lead to ranges that overlap,
+/// and to pages outside of the space.
 #[derive(Debug)]
 pub struct Trusting;
 
@@ -140,7 +141,7 @@ const EXACT_PAGES_MAX: u64 = 240;
 /// Base-2 logarithm of the step in which larger sizes share marks.
 const MARK_STEP_ORDER: u32 = 7;
 
-const _: () = assert!(EXACT_PAGES_MAX + (KEPT_MAX >> MARK_STEP_ORDER) < UNCACHED as u64);
+const _: () = assert!(EXACT_PAGES_MAX + (CACHED_PAGES_MAX >> MARK_STEP_ORDER) < UNCACHED as u64);
 
 /// The mark of an allocated range of a class: its size in one byte, exact up to [`EXACT_PAGES_MAX`] pages.
 #[inline(always)]
@@ -157,9 +158,7 @@ impl Checked {
     #[cold]
     #[inline(never)]
     fn mark(&self, first: u64, mark: u8) -> u64 {
-        if let Some(place) = self.marks.reach(first) {
-            place.store(mark, Ordering::Relaxed);
-        }
+        self.marks.store(first, mark);
         first
     }
 
@@ -184,7 +183,7 @@ impl FreeCheck for Checked {
 
     #[inline(always)]
     fn allocate(&self, range: Range) -> u64 {
-        match self.marks.near(range.first) {
+        match self.marks.in_first_leaf(range.first) {
             Some(mark) => {
                 mark.store(mark_of(range.pages), Ordering::Relaxed);
                 range.first
@@ -199,10 +198,10 @@ impl FreeCheck for Checked {
 
     #[inline(always)]
     fn release(&self, range: Range) -> bool {
-        self.marks.near(range.first).is_some_and(|mark| Self::release_marked(mark, range.pages))
+        self.marks.in_first_leaf(range.first).is_some_and(|mark| Self::release_marked(mark, range.pages))
     }
 
-    fn release_far(&self, range: Range) -> bool {
+    fn release_slowly(&self, range: Range) -> bool {
         self.marks.get(range.first).is_some_and(|mark| Self::release_marked(mark, range.pages))
     }
 
@@ -227,13 +226,6 @@ impl FreeCheck for Checked {
 const IN_DEPOT: u8 = 1 << 7;
 
 impl Audited {
-    /// Sets the mark of a page.
-    fn mark(&self, first: u64, mark: u8) {
-        if let Some(place) = self.marks.reach(first) {
-            place.store(mark, Ordering::Relaxed);
-        }
-    }
-
     /// The mark of a range of a class in a place.
     fn mark_in(class: usize, place: Place) -> u8 {
         match place {
@@ -264,12 +256,12 @@ impl FreeCheck for Audited {
 
     fn allocate_central(&self, first: u64, class: Option<usize>) {
         if let Some(class) = class {
-            self.mark(first, Self::mark_in(class, Place::Stack));
+            self.marks.store(first, Self::mark_in(class, Place::Stack));
         }
     }
 
     fn moved(&self, class: usize, firsts: &[u64], to: Place) {
-        firsts.iter().for_each(|first| self.mark(*first, Self::mark_in(class, to)));
+        firsts.iter().for_each(|first| self.marks.store(*first, Self::mark_in(class, to)));
     }
 
     fn may_leave(&self, class: usize, first: u64, to: Place) -> bool {
@@ -313,7 +305,7 @@ mod tests {
 
     #[test]
     fn sizes_of_different_classes_have_different_marks() {
-        for pages in 1..=KEPT_MAX {
+        for pages in 1..=CACHED_PAGES_MAX {
             assert!(![FREE, UNCACHED].contains(&mark_of(pages)), "{pages}");
             let is_distinct = pages <= EXACT_PAGES_MAX || pages % (1 << MARK_STEP_ORDER) == 0;
             assert_eq!(mark_of(pages) < mark_of(pages + 1), is_distinct, "{pages}");

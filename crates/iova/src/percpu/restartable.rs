@@ -17,7 +17,9 @@ const _: () = assert!(
     "the sequences contain these numbers"
 );
 
-// SAFETY: the steps are restartable sequences, which the kernel abandons when their thread is preempted or migrated.
+// SAFETY: the steps are restartable sequences, which the kernel abandons when their thread is preempted or migrated. `try_pop` loads
+// the count with Acquire, and steps fail on CLOSED. `Rseq` never changes its number of CPUs. `Rseq::unregistered`, whose sequences
+// nobody abandons, promises one thread.
 unsafe impl Cpus for Rseq {
     fn count(&self) -> usize {
         self.cpus()
@@ -32,7 +34,7 @@ unsafe impl Cpus for Rseq {
     fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
         // SAFETY: the stack lies within `slabs` for each of their CPUs, because `number` is below `PER_CPU`: only the allocator has
         // `slabs`, and implementations of `Cpus` pass its arguments on. For the same reason the count is CLOSED, or at most the
-        // number of the stack's pages, and the allocator closes a stack before it accesses pages (`Percpu::close`).
+        // number of the stack's pages. The allocator relies on pages, and stores them, only in a stack that it closed (`Percpu::close`).
         unsafe { self.try_pop::<SHIFT>(first(slabs, number), slabs.cpus(), more, limit) }
     }
 

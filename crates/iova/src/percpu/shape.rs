@@ -7,22 +7,22 @@ pub(super) const STACK_MAX: u64 = if cfg!(loom) { 4 } else { 126 };
 /// A size whose stack would have a smaller capacity is not cached.
 const STACK_MIN: u64 = 2;
 /// Pages of one size that a CPU may cache: in the largest space, and in the smallest.
-const KEPT_PAGES_MAX: u64 = 1 << 14;
-const KEPT_PAGES_MIN: u64 = 8;
+const CPU_PAGES_MAX: u64 = 1 << 14;
+const CPU_PAGES_MIN: u64 = 8;
 /// At most this fraction (1/N) of the space is cached in all stacks of a size, and as much in the size's depot.
 const SPACE_PARTS: u64 = if cfg!(loom) { 2 } else { 64 };
 /// The largest capacity of a depot in ranges.
 const DEPOT_MAX: u64 = 1 << 14;
 
 /// Pages of the largest cached size.
-pub(crate) const KEPT_MAX: u64 = 1 << (CLASSES - 1);
+pub(crate) const CACHED_PAGES_MAX: u64 = 1 << (CLASSES - 1);
 
-/// The class of a size: the base-2 logarithm of `pages`, rounded up. `None` for 0 pages and for more than [`KEPT_MAX`].
+/// The class of a size: the base-2 logarithm of `pages`, rounded up. `None` for 0 pages and for more than [`CACHED_PAGES_MAX`].
 #[inline(always)]
 pub(crate) fn class_of(pages: u64) -> Option<usize> {
     let below = pages.wrapping_sub(1);
-    // An odd number is not 0, so that this is one instruction.
-    (below < KEPT_MAX).then(|| (2 * below + 1).ilog2() as usize)
+    // 2n+1 is never 0, so `ilog2` needs no zero check.
+    (below < CACHED_PAGES_MAX).then(|| (2 * below + 1).ilog2() as usize)
 }
 
 /// The number of ranges that move at once between a stack and the depot: half of the stack's capacity, so that the next call
@@ -35,7 +35,7 @@ pub(crate) fn batch_ranges(stack_capacity: u64) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     /// Pages of one class that a CPU may cache.
-    kept_pages: u64,
+    cpu_pages: u64,
     /// Pages that a depot may hold.
     depot_pages: u64,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn new(space_pages: u64, cpus: usize) -> Self {
         let depot_pages = space_pages / SPACE_PARTS;
-        let kept_pages = (depot_pages / cpus.max(1) as u64).clamp(KEPT_PAGES_MIN, KEPT_PAGES_MAX);
-        Self { kept_pages, depot_pages }
+        let cpu_pages = (depot_pages / cpus.max(1) as u64).clamp(CPU_PAGES_MIN, CPU_PAGES_MAX);
+        Self { cpu_pages, depot_pages }
     }
 
     /// The capacity of a class's stack in ranges; 0 if the class is not cached.
     pub(crate) fn stack_capacity(&self, class: usize) -> u64 {
-        match (self.kept_pages >> class).min(STACK_MAX) {
+        match (self.cpu_pages >> class).min(STACK_MAX) {
             ..STACK_MIN => 0,
             ranges => ranges,
         }

@@ -99,7 +99,7 @@ impl Slabs {
 /// A CPU's stack of free ranges of one size, by their first pages.
 ///
 /// Threads on its CPU push and pop in per-CPU steps ([`Cpus`](super::Cpus)). All other access needs the stack's lock and
-/// closes the stack first.
+/// closes the stack first, but for estimates, which load values at any time and rely on none.
 #[derive(Debug, Clone, Copy)]
 pub struct Stack<'a> {
     /// The number of pages, at most the capacity, or [`Stack::CLOSED`].
@@ -118,7 +118,7 @@ impl<'a> Stack<'a> {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Whether a page was ever stored. A first page 0 counts as none.
+    /// Whether a page was ever stored, as an estimate. A first page 0 counts as none.
     fn is_used(self) -> bool {
         self.pages.first().is_some_and(|page| page.load(Ordering::Relaxed) != 0)
     }

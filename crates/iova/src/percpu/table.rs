@@ -20,9 +20,9 @@ pub(crate) struct Table {
     origin: u64,
     pages: u64,
     /// The first leaf.
-    near: Leaf,
+    first_leaf: Leaf,
     /// The other leaves, created when one of their pages is first used. A range may be far above all others.
-    far: Node<Node<Node<Leaf>>>,
+    other_leaves: Node<Node<Node<Leaf>>>,
     node_bytes: AtomicU64,
     leaf_bytes: AtomicU64,
 }
@@ -31,15 +31,15 @@ impl Table {
     /// A table for pages `first` to `last`.
     pub(crate) fn new(first: u64, last: u64) -> Self {
         let pages = last - first + 1;
-        let near = LEAF.min(pages);
+        let first_leaf_pages = LEAF.min(pages);
         let roots = pages.div_ceil(LEAF * FAN * FAN);
         let node_bytes = AtomicU64::new(roots * size_of::<Once<Node<Node<Leaf>>>>() as u64);
-        let leaf_bytes = AtomicU64::new(near);
+        let leaf_bytes = AtomicU64::new(first_leaf_pages);
         Self {
             origin: first,
             pages,
-            near: zero_bytes(near as usize),
-            far: empty_node(roots),
+            first_leaf: zero_bytes(first_leaf_pages as usize),
+            other_leaves: empty_node(roots),
             node_bytes,
             leaf_bytes,
         }
@@ -47,26 +47,33 @@ impl Table {
 
     /// The byte of a page, if it is in the first leaf.
     #[inline(always)]
-    pub(crate) fn near(&self, page: u64) -> Option<&AtomicU8> {
-        self.near.get(usize::try_from(page.wrapping_sub(self.origin)).ok()?)
+    pub(crate) fn in_first_leaf(&self, page: u64) -> Option<&AtomicU8> {
+        self.first_leaf.get(usize::try_from(page.wrapping_sub(self.origin)).ok()?)
     }
 
     /// The byte of a page, if its leaf exists.
     pub(crate) fn get(&self, page: u64) -> Option<&AtomicU8> {
-        self.near(page).or_else(|| {
-            let [root, node, leaf, at] = self.far_indexes(page)?;
-            self.far[root].get()?[node].get()?[leaf].get()?.get(at)
+        self.in_first_leaf(page).or_else(|| {
+            let [root, node, leaf, at] = self.leaf_indexes(page)?;
+            self.other_leaves[root].get()?[node].get()?[leaf].get()?.get(at)
         })
     }
 
     /// The byte of a page; its leaf is created if necessary. `None` outside the space.
     pub(crate) fn reach(&self, page: u64) -> Option<&AtomicU8> {
         self.get(page).or_else(|| {
-            let [root, node, leaf, at] = self.far_indexes(page)?;
-            let nodes = self.far[root].call_once(|| self.new_node());
+            let [root, node, leaf, at] = self.leaf_indexes(page)?;
+            let nodes = self.other_leaves[root].call_once(|| self.new_node());
             let leaves = nodes[node].call_once(|| self.new_node());
             leaves[leaf].call_once(|| self.new_leaf()).get(at)
         })
+    }
+
+    /// Sets the byte of a page. No effect outside the space.
+    pub(crate) fn store(&self, page: u64, byte: u8) {
+        if let Some(place) = self.reach(page) {
+            place.store(byte, Ordering::Relaxed);
+        }
     }
 
     /// Memory in use, if at most `reached_pages` pages were used.
@@ -76,7 +83,7 @@ impl Table {
     }
 
     /// The indexes of a page's byte at each level of the tree. `None` outside the space.
-    fn far_indexes(&self, page: u64) -> Option<[usize; 4]> {
+    fn leaf_indexes(&self, page: u64) -> Option<[usize; 4]> {
         let place = page.checked_sub(self.origin).filter(|place| *place < self.pages)?;
         let leaf = place / LEAF;
         Some([leaf / FAN / FAN, leaf / FAN % FAN, leaf % FAN, place % LEAF].map(|index| index as usize))
@@ -127,7 +134,7 @@ mod tests {
         let places =
             [0, LEAF - 1, 5 * LEAF + 3, (2 * FAN + 5) * LEAF + 3, ((4 * FAN + 2) * FAN + 5) * LEAF + 3];
         for place in places {
-            let [root, node, leaf, at] = table.far_indexes(7 + place).unwrap().map(|index| index as u64);
+            let [root, node, leaf, at] = table.leaf_indexes(7 + place).unwrap().map(|index| index as u64);
             assert_eq!(((root * FAN + node) * FAN + leaf) * LEAF + at, place);
             assert!(node < FAN && leaf < FAN && at < LEAF);
         }
