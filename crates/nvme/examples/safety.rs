@@ -1,5 +1,5 @@
-//! Shows that what was acknowledged stays: writes a disk through VFIO stretch by stretch, and says so of each after a flush, until it is done or killed;
-//! and looks, in another run, sleeping until interrupts come, whether each stretch is what it may be. EVERYTHING ON THE DISK IS LOST, but for 64 blocks at either end.
+//! Power-loss test. `write` acknowledges each stretch of a disk after a flush until killed; `check` verifies acknowledged
+//! stretches, waiting by interrupt. EVERYTHING ON THE DISK IS LOST, but for 64 blocks at either end.
 //!
 //!     safety ADDRESS write ROUND              prints `acknowledged ROUND N` for stretch N, counted from 0
 //!     safety ADDRESS check ROUND N            stretches to N are of that round, others of it or of the round before

@@ -38,7 +38,7 @@ pub struct Namespace {
 }
 
 /// Memory that stays mapped for the controller until it is [freed](Controller::free), so that no I/O has to map
-/// anything. All I/O is to parts of buffers. A buffer that is dropped stays mapped as long as the controller is open.
+/// anything. A buffer that is dropped stays mapped as long as the controller is open.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Buffer(Coherent);
 

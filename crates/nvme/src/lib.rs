@@ -65,13 +65,42 @@
 //!
 //! [`Controller::allocate`] returns memory that is already mapped. For I/O to other memory, map it with another [`Mapper`](dma::Mapper) of
 //! the same [`Domain`](dma::Domain) (keep a clone of its `Arc`), and give the mapping's address to a queue as
-//! [`prp::Piece`]. Unmap it after the completion. It must be memory that the domain's translation can map: its `Ram`, for VFIO that of
-//! this process.
+//! [`prp::Piece`]. Unmap it after the completion.
+//!
+//! ```
+//! # use dma::{Direction, DmaCounters, Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
+//! # use nvme::{Controller, emulated::Emulated, prp::Piece};
+//! # use std::sync::Arc;
+//! # let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
+//! # let frames = Arc::new(Frames::new(MemoryAddress(0), 2 << 20));
+//! # let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+//! # let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
+//! # table.attach(Requester(0x0300));
+//! # let domain = Domain::builder(Arc::new(table)).build()?;
+//! # let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
+//! // As above, but the pool leaves the last 2 MiB of the memory to us.
+//! let pool = Pool::new(ram.clone(), MemoryAddress(2 << 20), 12 << 20)?;
+//! let mapper = Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
+//! let mut controller = Controller::open(emulated, mapper, Arc::clone(&ram))?;
+//! let disk = controller.namespaces()[0];
+//! let mut queue = controller.queue_pair(16)?;
+//!
+//! let (own, mut counters) = (Mapper::translated(Limits::of_bits(64), domain), DmaCounters::default());
+//! let at = own.map(MemoryAddress(14 << 20), 512, Direction::ToDevice, &mut counters)?;
+//! queue.write(&disk, 7, &[Piece { at, bytes: 512 }])?;
+//! queue.ring_doorbell();
+//! while queue.poll(16, |done| assert!(done.status.is_success()))? == 0 {}
+//! own.unmap(at, 512, Direction::ToDevice, &mut counters)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! VFIO maps only memory of the [`Ram`](dma::Ram) with which its translation was made. An [`Adapter`] keeps its domain to itself: build a
+//! [`Controller`] from what [`dma::vfio::open`] returns, with a pool that leaves a part of the `Ram` to you.
 //!
 //! # Pitfalls
 //!
-//! - [`spec::identify`] has structures of the same names: [`Controller`] drives a controller and [`Namespace`] is one of its disks, those
-//!   are what the two say of themselves.
+//! - [`Controller`] drives a controller, [`Namespace`] is one of its disks. [`spec::identify::Controller`] and
+//!   [`spec::identify::Namespace`] are the Identify data structures that they return.
 //! - The controller sees nothing before [`ring_doorbell`](QueuePair::ring_doorbell).
 //! - A submitted command's memory belongs to the controller until its completion, or until a reset.
 //! - A queue pair reads no clock: the caller [ticks](QueuePair::tick) it, and [aborts](Controller::abort) or

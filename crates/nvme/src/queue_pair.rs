@@ -18,8 +18,8 @@ pub(crate) const COMMANDS_MAX: u16 = (1 << SLOT_BITS) - 1;
 
 impl CommandId {
     /// Index of the slot, below the number of commands that the queue can have in flight. Commands in flight have different slots,
-    /// so it can index what the caller knows of each. It is not known before the command is submitted: give out parts of a
-    /// buffer by a list of free ones.
+    /// so it can index what the caller knows of each. The slot is known only after submission, so don't choose the buffer by it: keep
+    /// a list of free buffer parts.
     #[inline]
     pub fn slot(self) -> usize {
         usize::from(self.0 & COMMANDS_MAX)

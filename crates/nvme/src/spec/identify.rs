@@ -6,7 +6,7 @@ pub const STRUCTURE_BYTES: usize = 4096;
 /// An Identify structure, encoded.
 pub type Structure = [u8; STRUCTURE_BYTES];
 
-/// Identify Controller data, the fields used here.
+/// Identify Controller data, the fields used here. [`crate::Controller`] drives a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controller {
     /// PCI vendor ID (VID).
@@ -76,7 +76,7 @@ impl Controller {
     }
 }
 
-/// Identify Namespace data, the fields used here.
+/// Identify Namespace data, the fields used here. [`crate::Namespace`] is a disk of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
     /// Size in logical blocks (NSZE).
