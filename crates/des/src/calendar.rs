@@ -34,6 +34,9 @@ impl<E: Copy, Q: Queue<E>> Calendar<E, Q> {
     }
 
     /// Schedules an event. At the current time it comes after the events already scheduled for that time.
+    ///
+    /// # Errors
+    /// [`InThePast`] if `at` is before [`now`](Self::now).
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) -> Result<(), InThePast> {
         if at < self.now {

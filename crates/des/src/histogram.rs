@@ -9,6 +9,9 @@ pub struct SpanHistogram(Histogram<u64>);
 
 impl SpanHistogram {
     /// A histogram that keeps `digits` significant decimal digits, 1 to 5.
+    ///
+    /// # Errors
+    /// [`Misuse::Digits`]
     pub fn new(digits: u8) -> Result<Self, Misuse> {
         if digits == 0 {
             return Err(Misuse::Digits(digits));

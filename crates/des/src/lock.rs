@@ -56,17 +56,26 @@ pub struct Grant<W> {
 
 impl<W> Lock<W> {
     /// A free lock.
+    ///
+    /// # Errors
+    /// Never: it has the errors of a [`Resource`], but one server and one level are not too few.
     pub fn new(cost: TransferCost) -> Result<Self, Misuse> {
         Ok(Self { line: Resource::fifo(1)?, cost, last: None, transfers: Transfers::default() })
     }
 
     /// Requests the lock. If it is free, returns the transfer time; otherwise `None`, and `who` waits.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     pub fn acquire(&mut self, now: Time, cpu: Cpu, who: W) -> Result<Option<Span>, Misuse> {
         let answer = self.line.request(now, (cpu, who))?;
         Ok((answer == Answer::Goes).then(|| self.transfer(cpu)))
     }
 
     /// Releases the lock, and grants it to the next waiter.
+    ///
+    /// # Errors
+    /// [`Misuse::NobodyServed`] if it is free, [`Misuse::TimeWentBack`]
     pub fn release(&mut self, now: Time) -> Result<Option<Grant<W>>, Misuse> {
         let next = self.line.release(now)?;
         Ok(next.map(|(cpu, who)| Grant { who, transfer: self.transfer(cpu) }))
@@ -91,6 +100,9 @@ impl<W> Lock<W> {
     }
 
     /// Use so far. Transfers count as time held.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         self.line.usage(now)
     }

@@ -151,6 +151,9 @@ impl<W> Resource<W> {
     }
 
     /// Use up to now.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     pub fn usage(&self, now: Time) -> Result<Usage, Misuse> {
         let waiting = self.lines.iter().flatten().filter_map(|waiting| now.since(waiting.since));
         let went_at_once = self.arrivals - self.waits.count() - self.queue.level();

@@ -13,6 +13,9 @@ pub struct TimeAverage {
 
 impl TimeAverage {
     /// Sets the level from now on.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     #[inline]
     pub fn set(&mut self, now: Time, level: u64) -> Result<(), Misuse> {
         self.integral_ps = self.integral_ps(now)?;
@@ -34,6 +37,9 @@ impl TimeAverage {
     }
 
     /// Integral of the level since time 0, in picoseconds. Exact.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     #[inline]
     pub fn integral_ps(&self, now: Time) -> Result<u128, Misuse> {
         let since = now.since(self.last).ok_or(Misuse::TimeWentBack { now, last: self.last })?;
@@ -41,6 +47,9 @@ impl TimeAverage {
     }
 
     /// Mean level since time 0; 0 at time 0.
+    ///
+    /// # Errors
+    /// [`Misuse::TimeWentBack`]
     pub fn average(&self, now: Time) -> Result<f64, Misuse> {
         Ok(self.integral_ps(now)? as f64 / now.as_ps().max(1) as f64)
     }
