@@ -117,6 +117,12 @@ impl Ram {
         self.pin.as_ref().map(crate::pinned::Pin::files)
     }
 
+    /// Whether addresses in it are virtual addresses of this process: neither a model's, nor physical ones.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_at_virtual_addresses(&self) -> bool {
+        matches!(self.words, Words::Process(_)) && self.pin.is_none()
+    }
+
     /// Lowest address.
     pub fn base(&self) -> MemoryAddress {
         self.base

@@ -57,7 +57,7 @@ impl Interface {
 /// Opens a device by an address such as `0000:3b:00.0`, with its own address space, in which `memory` can be mapped.
 ///
 /// # Errors
-/// [`VfioError`]
+/// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
 pub fn open(
     adapter: &str,
     way: Interface,

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{read_write, sysfs};
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use iommufd_bindings::iommufd;
@@ -32,8 +32,9 @@ impl KernelTranslation<AddressSpace> {
     /// can be mapped.
     ///
     /// # Errors
-    /// [`VfioError`]
+    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
     pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
+        let memory = ProcessMemory::new(memory)?;
         let file = read_write(Path::new("/dev/iommu"))?;
         let mut space = iommufd::iommu_ioas_alloc {
             size: size_of::<iommufd::iommu_ioas_alloc>() as u32,

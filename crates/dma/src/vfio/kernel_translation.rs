@@ -1,5 +1,6 @@
 //! Records of what the kernel was asked to map: the kernel can't be asked later.
 
+use super::error::VfioError;
 use crate::{Access, BusAddress, DmaCounters, MapError, MemoryAddress, Ram, Translation, UnmapError, Window};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub trait MapCalls: Send + Sync {
 
 impl<C> KernelTranslation<C> {
     /// A translation by these calls, without mappings.
-    pub(super) fn new(calls: C, memory: Arc<Ram>, window: Window) -> Self {
+    pub(super) fn new(calls: C, memory: ProcessMemory, window: Window) -> Self {
         Self { calls, records: MappingRecords { memory, window, mapped: Mutex::default() } }
     }
 }
@@ -69,10 +70,27 @@ impl<C: MapCalls> Translation for KernelTranslation<C> {
     }
 }
 
+/// Memory whose addresses are virtual addresses of this process. The kernel maps whatever is at a virtual address, so
+/// an address of anything else would let the adapter write to memory that Rust owns.
+#[derive(Debug)]
+pub(super) struct ProcessMemory(Arc<Ram>);
+
+impl ProcessMemory {
+    /// Fails unless the memory is from [`Ram::of_this_process`].
+    pub(super) fn new(memory: Arc<Ram>) -> Result<Self, VfioError> {
+        if memory.is_at_virtual_addresses() { Ok(Self(memory)) } else { Err(VfioError::NotOfThisProcess) }
+    }
+
+    /// The memory.
+    pub(super) fn ram(&self) -> &Ram {
+        &self.0
+    }
+}
+
 /// The memory that may be mapped, and the current mappings.
 #[derive(Debug)]
 struct MappingRecords {
-    memory: Arc<Ram>,
+    memory: ProcessMemory,
     window: Window,
     mapped: Mutex<BTreeMap<u64, Mapped>>,
 }
@@ -101,7 +119,7 @@ impl MappingRecords {
         counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
-        if !self.memory.holds(wanted.memory, wanted.bytes) {
+        if !self.memory.ram().holds(wanted.memory, wanted.bytes) {
             return Err(MapError::Unreachable { memory: wanted.memory });
         }
         let mut mapped = self.mapped();
@@ -123,25 +141,25 @@ impl MappingRecords {
         counters: &mut DmaCounters,
     ) -> Result<(), UnmapError> {
         let granule_bytes = self.window.granule_bytes;
-        let end = at.0.checked_add(bytes).filter(|_| bytes > 0);
-        let end = end.ok_or(UnmapError::Unaligned { at, bytes, granule_bytes })?;
+        // Compute with the last byte: the range may end with the last address there is.
+        let last = bytes.checked_sub(1).and_then(|after_first| at.0.checked_add(after_first));
+        let last = last.ok_or(UnmapError::Unaligned { at, bytes, granule_bytes })?;
         let mut mapped = self.mapped();
-        let mut next = at.0;
-        while next < end {
+        let mut left = bytes;
+        while left > 0 {
+            let next = last - (left - 1);
             let whole = mapped.get(&next).ok_or_else(|| match mapping_at(&mapped, next) {
                 Some((at, page)) => UnmapError::CutsPage { at: BusAddress(at), page_bytes: page.bytes },
                 None => UnmapError::NotMapped { at: BusAddress(next) },
             })?;
-            if whole.bytes > end - next {
-                return Err(UnmapError::CutsPage { at: BusAddress(next), page_bytes: whole.bytes });
-            }
-            next += whole.bytes;
+            let cut = UnmapError::CutsPage { at: BusAddress(next), page_bytes: whole.bytes };
+            left = left.checked_sub(whole.bytes).ok_or(cut)?;
         }
         counters.hypercalls += 1;
         calls
             .unmap(at, bytes)
             .map_err(|error| UnmapError::Refused { what: C::UNMAP, why: explain(error) })?;
-        while let Some((start, _)) = mapped.range(at.0..end).next().map(|(start, whole)| (*start, *whole)) {
+        while let Some((start, _)) = mapped.range(at.0..=last).next().map(|(start, whole)| (*start, *whole)) {
             mapped.remove(&start);
         }
         Ok(())
@@ -167,7 +185,8 @@ fn mapping_at(mapped: &BTreeMap<u64, Mapped>, at: u64) -> Option<(u64, Mapped)> 
 
 /// A mapping that overlaps a range.
 fn overlapping_mapping(mapped: &BTreeMap<u64, Mapped>, at: u64, bytes: u64) -> Option<(u64, Mapped)> {
-    let inside = || mapped.range(at..at.saturating_add(bytes)).next().map(|(start, whole)| (*start, *whole));
+    let last = at.saturating_add(bytes.saturating_sub(1));
+    let inside = || mapped.range(at..=last).next().map(|(start, whole)| (*start, *whole));
     mapping_at(mapped, at).or_else(inside)
 }
 
@@ -187,6 +206,7 @@ fn explain(error: Errno) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vfio::{Iommufd, Spapr, Type1};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const PAGE: u64 = 4096;
@@ -223,42 +243,72 @@ mod tests {
     }
 
     fn kernel() -> KernelTranslation<Fake> {
-        let memory = Arc::new(Ram::new(MemoryAddress(0x10_0000), 16 * PAGE));
+        let memory = ProcessMemory::new(Arc::new(Ram::of_this_process(16 * PAGE).unwrap())).unwrap();
         let (first, last) = (BusAddress(PAGE), BusAddress(u64::MAX));
         let window = Window { first, last, granule_bytes: PAGE, reserved: Vec::new() };
         KernelTranslation::new(Fake::default(), memory, window)
     }
 
-    fn map(kernel: &KernelTranslation<Fake>, at: u64, memory: u64, bytes: u64) -> Result<(), MapError> {
-        kernel.map(BusAddress(at), MemoryAddress(memory), bytes, Access::Read, &mut DmaCounters::default())
+    /// The address at an offset from the memory's first byte.
+    fn memory_at(kernel: &KernelTranslation<Fake>, offset: u64) -> MemoryAddress {
+        MemoryAddress(kernel.records.memory.ram().base().0.wrapping_add(offset))
+    }
+
+    fn map(kernel: &KernelTranslation<Fake>, at: u64, offset: u64, bytes: u64) -> Result<(), MapError> {
+        let memory = memory_at(kernel, offset);
+        kernel.map(BusAddress(at), memory, bytes, Access::Read, &mut DmaCounters::default())
     }
 
     fn unmap(kernel: &KernelTranslation<Fake>, at: u64, bytes: u64) -> Result<(), UnmapError> {
         kernel.unmap(BusAddress(at), bytes, &mut DmaCounters::default())
     }
 
+    /// The kernel would take a model's or a physical address for a virtual one, of whatever is there in this process.
+    #[test]
+    fn memory_at_other_than_virtual_addresses_is_refused() {
+        let own = Box::new([0_u64; 512]);
+        let address = MemoryAddress(own.as_ptr().addr() as u64);
+        let refused = |memory| matches!(ProcessMemory::new(memory), Err(VfioError::NotOfThisProcess));
+        assert!(refused(Arc::new(Ram::new(address, PAGE))));
+        // Only root sees physical addresses, and huge pages must be free.
+        if let Ok(pinned) = Ram::pinned(PAGE) {
+            assert!(refused(Arc::new(pinned)));
+        }
+    }
+
+    #[test]
+    fn devices_are_not_opened_without_memory_of_this_process() {
+        let memory = || Arc::new(Ram::new(MemoryAddress(PAGE), PAGE));
+        let nobody = ["0000:ff:1f.7"];
+        let refused = |error: Option<VfioError>| matches!(error, Some(VfioError::NotOfThisProcess));
+        assert!(refused(Type1::open(&nobody, memory()).err()));
+        assert!(refused(Iommufd::open(&nobody, memory()).err()));
+        assert!(refused(Spapr::open(&nobody, memory()).err()));
+        assert!(refused(Spapr::open_in_new_window(&nobody, memory(), 16, 1 << 30).err()));
+    }
+
     #[test]
     fn only_memory_that_was_given_is_mapped_and_nothing_twice() {
         let kernel = kernel();
-        map(&kernel, 0x4000, 0x10_1000, 2 * PAGE).unwrap();
-        assert_eq!(kernel.find(BusAddress(0x5123)), Some(MemoryAddress(0x10_2123)));
-        for (memory, bytes) in [(0xf_f000, PAGE), (0x11_0000, PAGE), (0x10_f000, 2 * PAGE)] {
-            let memory = MemoryAddress(memory);
-            assert_eq!(map(&kernel, 0x9000, memory.0, bytes), Err(MapError::Unreachable { memory }));
+        map(&kernel, 0x4000, PAGE, 2 * PAGE).unwrap();
+        assert_eq!(kernel.find(BusAddress(0x5123)), Some(memory_at(&kernel, 0x2123)));
+        for (offset, bytes) in [(PAGE.wrapping_neg(), PAGE), (16 * PAGE, PAGE), (15 * PAGE, 2 * PAGE)] {
+            let memory = memory_at(&kernel, offset);
+            assert_eq!(map(&kernel, 0x9000, offset, bytes), Err(MapError::Unreachable { memory }));
         }
         for (at, bytes) in [(0x4000, PAGE), (0x5000, PAGE), (0x3000, 2 * PAGE), (0x3000, 8 * PAGE)] {
-            assert_eq!(map(&kernel, at, 0x10_0000, bytes), Err(MapError::Mapped { at: BusAddress(0x4000) }));
+            assert_eq!(map(&kernel, at, 0, bytes), Err(MapError::Mapped { at: BusAddress(0x4000) }));
         }
-        assert!(matches!(map(&kernel, 0, 0x10_0000, PAGE), Err(MapError::Outside { .. })));
-        assert!(matches!(map(&kernel, 0x9001, 0x10_0000, PAGE), Err(MapError::Unaligned { .. })));
+        assert!(matches!(map(&kernel, 0, 0, PAGE), Err(MapError::Outside { .. })));
+        assert!(matches!(map(&kernel, 0x9001, 0, PAGE), Err(MapError::Unaligned { .. })));
         assert_eq!(kernel.calls.calls.load(Ordering::Relaxed), 1, "the kernel is asked for none of these");
     }
 
     #[test]
     fn whole_mappings_are_unmapped_and_nothing_else() {
         let kernel = kernel();
-        map(&kernel, 0x4000, 0x10_0000, 2 * PAGE).unwrap();
-        map(&kernel, 0x6000, 0x10_4000, PAGE).unwrap();
+        map(&kernel, 0x4000, 0, 2 * PAGE).unwrap();
+        map(&kernel, 0x6000, 4 * PAGE, PAGE).unwrap();
         let cut = |at, page_bytes| Err(UnmapError::CutsPage { at: BusAddress(at), page_bytes });
         let hole = |at| Err(UnmapError::NotMapped { at: BusAddress(at) });
         assert_eq!(unmap(&kernel, 0x4000, PAGE), cut(0x4000, 2 * PAGE));
@@ -271,16 +321,30 @@ mod tests {
         assert_eq!(unmap(&kernel, 0x4000, 3 * PAGE), hole(0x4000));
     }
 
+    /// The range ends at 2^64, which is no 64-bit number.
+    #[test]
+    fn the_last_pages_are_mapped_and_unmapped() {
+        let kernel = kernel();
+        let top = PAGE.wrapping_neg();
+        map(&kernel, top, 0, PAGE).unwrap();
+        map(&kernel, top - 2 * PAGE, PAGE, 2 * PAGE).unwrap();
+        assert_eq!(map(&kernel, top, 0, PAGE), Err(MapError::Mapped { at: BusAddress(top) }));
+        unmap(&kernel, top - 2 * PAGE, 3 * PAGE).unwrap();
+        assert_eq!(kernel.find(BusAddress(top)), None);
+        assert_eq!(unmap(&kernel, top, PAGE), Err(UnmapError::NotMapped { at: BusAddress(top) }));
+        assert!(matches!(unmap(&kernel, top, PAGE + 1), Err(UnmapError::Unaligned { .. })));
+    }
+
     #[test]
     fn refusals_of_the_kernel_are_explained() {
         let kernel = kernel();
         kernel.calls.refuse(Some(Errno::NOMEM));
-        let error = map(&kernel, 0x4000, 0x10_0000, PAGE).unwrap_err();
+        let error = map(&kernel, 0x4000, 0, PAGE).unwrap_err();
         assert!(error.to_string().starts_with("MAP was refused: "), "{error}");
         assert!(error.to_string().contains("ulimit -l"), "{error}");
         assert_eq!(kernel.find(BusAddress(0x4000)), None);
         kernel.calls.refuse(None);
-        map(&kernel, 0x4000, 0x10_0000, PAGE).unwrap();
+        map(&kernel, 0x4000, 0, PAGE).unwrap();
         kernel.calls.refuse(Some(Errno::IO));
         assert!(matches!(unmap(&kernel, 0x4000, PAGE), Err(UnmapError::Refused { what: "UNMAP", .. })));
         assert!(kernel.find(BusAddress(0x4000)).is_some());

@@ -3,7 +3,7 @@
 use super::call;
 use super::device::Device;
 use super::error::VfioError;
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
 use super::type1::Container;
 use crate::{BusAddress, Ram, Window};
 use rustix::io::Errno;
@@ -31,9 +31,10 @@ impl KernelTranslation<PowerWindow> {
     /// Opens devices by addresses such as `0000:3b:00.0`, in the default window.
     ///
     /// # Errors
-    /// [`VfioError`]
+    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
     pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
-        let (container, devices) = opened(adapters, &memory)?;
+        let memory = ProcessMemory::new(memory)?;
+        let (container, devices) = opened(adapters, memory.ram())?;
         let info = info(&container.file)?;
         let (start, bytes) = (u64::from(info.dma32_window_start), u64::from(info.dma32_window_size));
         let window = window(start, bytes, TCE_BYTES)?;
@@ -43,14 +44,15 @@ impl KernelTranslation<PowerWindow> {
     /// Opens devices in a new window of `bytes` with pages of `2^page_shift` bytes, if the kernel offers that.
     ///
     /// # Errors
-    /// [`VfioError`]
+    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
     pub fn open_in_new_window(
         adapters: &[&str],
         memory: Arc<Ram>,
         page_shift: u32,
         bytes: u64,
     ) -> Result<(Self, Vec<Device>), VfioError> {
-        let (container, devices) = opened(adapters, &memory)?;
+        let memory = ProcessMemory::new(memory)?;
+        let (container, devices) = opened(adapters, memory.ram())?;
         let offered = info(&container.file)?.ddw.pgsizes;
         if page_shift >= u64::BITS || offered & 1 << page_shift == 0 {
             return Err(VfioError::Answer {

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{Group, read_write};
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use rustix::fd::AsFd;
@@ -106,8 +106,9 @@ impl KernelTranslation<Container> {
     /// Opens devices by addresses such as `0000:3b:00.0` in one address space, in which `memory` can be mapped.
     ///
     /// # Errors
-    /// [`VfioError`]
+    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
     pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
+        let memory = ProcessMemory::new(memory)?;
         let (kind, module) = (vfio::VFIO_TYPE1v2_IOMMU, "vfio_iommu_type1");
         let container = Container::new(adapters, kind, "VFIO type 1 IOMMU", module)?;
         let window = window(&container.file)?;
