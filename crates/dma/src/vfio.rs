@@ -10,8 +10,8 @@
 //! Nothing else of the process can be mapped, so no adapter writes to memory that Rust owns. The kernel invalidates
 //! before an unmap call returns.
 //!
-//! Without an IOMMU, if the user accepts that, VFIO's no-IOMMU mode opens an adapter ([`open_without_iommu`]). It
-//! then does DMA at the physical addresses of [pinned](crate::Ram::pinned) memory.
+//! Without an IOMMU, if the user accepts that, VFIO's no-IOMMU mode opens an adapter ([`open_without_iommu`], which is
+//! unsafe). It then does DMA at the physical addresses of [pinned](crate::Ram::pinned) memory.
 //!
 //! The adapter must be bound to `vfio-pci`, and the user must have permission to open its files.
 

@@ -52,15 +52,26 @@ impl Adapter {
     }
 
     /// Opens an adapter in VFIO's no-IOMMU mode, with [pinned](Ram::pinned) memory. The adapter can reach all memory
-    /// of the host, so the user must have accepted that.
+    /// of the host.
     ///
     /// When this process dies, the adapter may still write for a moment. Another process should hold the memory's
     /// [files](Ram::pins) open until the device is reset.
     ///
     /// # Errors
     /// [`AdapterError`]
-    pub fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Self, AdapterError> {
-        let (mapper, device) = vfio::open_without_iommu(address, &memory)?;
+    ///
+    /// # Safety
+    /// No IOMMU catches a wrong address: the adapter would read or overwrite any memory of the host, of this process too.
+    /// The user must have accepted that. The caller makes sure that:
+    ///
+    /// - each [`Piece`](crate::prp::Piece) given to a queue of this adapter is within `memory`, as all pieces of its
+    ///   controller's [buffers](crate::Controller::allocate) are
+    /// - the adapter is an NVMe controller that accesses only the memory that its commands and registers name
+    #[allow(unsafe_code, reason = "nothing stops the adapter from writing anywhere, so the caller must")]
+    pub unsafe fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Self, AdapterError> {
+        // SAFETY: the controller writes addresses of its queues, PRP lists and buffers to registers and commands. It allocates
+        // all of these from `memory`. Other addresses come from pieces, for which the caller is responsible.
+        let (mapper, device) = unsafe { vfio::open_without_iommu(address, &memory) }?;
         Self::bring_up(mapper, device, memory)
     }
 

@@ -33,7 +33,9 @@ pub enum VfioError {
     },
     /// Only memory from [`Ram::of_this_process`](crate::Ram::of_this_process) can be mapped: the kernel takes virtual
     /// addresses of this process, and other memory has other addresses.
-    #[error("the memory is not at virtual addresses of this process; expected memory from Ram::of_this_process")]
+    #[error(
+        "the memory is not at virtual addresses of this process; expected memory from Ram::of_this_process"
+    )]
     NotOfThisProcess,
     /// Without an IOMMU the memory must be pinned.
     #[error("an adapter without an IOMMU needs pinned memory")]

@@ -1,6 +1,8 @@
 //! VFIO's no-IOMMU mode (Linux 4.5): opens a device without an IOMMU, which can reach all memory. It must be enabled,
 //! and taints the kernel (`drivers/vfio/group.c`).
 
+#![allow(unsafe_code, reason = "nothing stops the device from writing anywhere, so the caller must")]
+
 use super::device::Device;
 use super::error::VfioError;
 use super::group::Group;
@@ -10,11 +12,21 @@ use std::sync::Arc;
 use vfio_bindings::bindings::vfio::VFIO_NOIOMMU_IOMMU;
 
 /// Opens a device by an address such as `0000:3b:00.0`. It does DMA at physical addresses of [pinned](Ram::pinned)
-/// memory; the mapper has nothing to do. Nothing catches a wrong address given to the device.
+/// memory; the mapper has nothing to do.
 ///
 /// # Errors
 /// [`VfioError`]
-pub fn open_without_iommu(adapter: &str, memory: &Arc<Ram>) -> Result<(Mapper, Device), VfioError> {
+///
+/// # Safety
+/// No IOMMU catches a wrong address: the device would read or overwrite any memory of the host, of this process too.
+/// While the device or its registers are open, the caller makes sure that:
+///
+/// - each address given to the device, by a register or in memory that it reads, is in `memory`, with the whole range that
+///   the device accesses there
+/// - the device accesses nothing else by itself
+///
+/// The user must have accepted that the host depends on this.
+pub unsafe fn open_without_iommu(adapter: &str, memory: &Arc<Ram>) -> Result<(Mapper, Device), VfioError> {
     if memory.pins().is_none() {
         return Err(VfioError::NotPinned);
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use dma::Ram;
 use dma::vfio::Interface;
 use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError};
-use nvme::{Adapter, Controller, Namespace};
+use nvme::{Adapter, AdapterError, Controller, Namespace};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl DrivenAdapter {
         Self::open_candidate(&root, &candidate, memory_bytes)
     }
 
-    /// Unbinds and opens a controller whose refusals were checked before.
+    /// Unbinds and opens a controller whose refusals were checked before: without an IOMMU the user accepted the risk.
     pub(super) fn open_candidate(
         root: &Root,
         candidate: &Candidate,
@@ -60,7 +60,7 @@ impl DrivenAdapter {
             })?;
         }
         let adapter = match pinned {
-            Some(memory) => Adapter::open_without_iommu(address, memory),
+            Some(memory) => open_without_iommu(address, memory),
             None => Adapter::open(address, Interface::of_this_host(address), memory_bytes),
         };
         Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, rebind_helper })
@@ -103,6 +103,14 @@ fn pin_memory_without_iommu(address: &str, bytes: u64) -> anyhow::Result<Arc<Ram
     ));
     let memory = Ram::pinned(bytes);
     Ok(Arc::new(memory.with_context(|| format!("no memory for {address}, which was left alone"))?))
+}
+
+/// Opens an adapter without an IOMMU, which the user accepted (`--accept-no-iommu`).
+#[allow(unsafe_code, reason = "nothing stops an adapter without an IOMMU from writing anywhere")]
+fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Adapter, AdapterError> {
+    // SAFETY: this program gives queues only pieces of buffers that the controller allocated from `memory`. The kernel
+    // knows the adapter as an NVMe controller, and the user who wants it driven without an IOMMU trusts it.
+    unsafe { Adapter::open_without_iommu(address, memory) }
 }
 
 /// The NVMe controller at `address`, with what the kernel knows about it.
