@@ -33,7 +33,9 @@ impl Pool {
     pub fn new(memory: Arc<dyn Memory>, base: MemoryAddress, bytes: u64) -> Result<Self, SpaceError> {
         let first = base.0.div_ceil(PAGE);
         let beyond = base.0.saturating_add(bytes) / PAGE;
-        let space = Space::new(first, beyond.saturating_sub(1));
+        // Page 0 alone would be a space as well: `beyond` less one is no page if there is none.
+        let last = beyond.checked_sub(1).ok_or(SpaceError::Empty { first, last: beyond })?;
+        let space = Space::new(first, last);
         Ok(Self { memory, pages: GapTree::new(&space)? })
     }
 

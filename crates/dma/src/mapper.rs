@@ -232,6 +232,9 @@ impl Mapper {
 
     /// Allocates at least `bytes` of zeroed coherent memory, aligned to its size rounded up to a power of two pages.
     ///
+    /// Without translation, memory below the one with bus address 0 has the highest bus addresses. If a pool has such memory free,
+    /// and the coherent mask does not cover it, memory above it is not looked for.
+    ///
     /// # Errors
     /// [`DmaError`]; also without a [pool](Self::with_coherent).
     pub fn allocate_coherent(&self, bytes: u64, counters: &mut DmaCounters) -> Result<Coherent, DmaError> {
@@ -239,21 +242,18 @@ impl Mapper {
         let pool = self.coherent.as_ref().ok_or_else(|| none.clone())?;
         let bytes = Pool::whole_pages(bytes).ok_or(none)?;
         let mask = self.limits.coherent_mask;
-        let last = match &self.mode {
-            TranslationMode::Direct { offset } => MemoryAddress(mask.saturating_sub(*offset)),
-            TranslationMode::Translated(_) => MemoryAddress(u64::MAX),
-        };
-        let memory = pool.allocate(bytes, last)?;
-        let at = match &self.mode {
+        let (memory, at) = match &self.mode {
             TranslationMode::Direct { offset } => {
+                let allocated = allocate_within_mask(pool, bytes, *offset, mask)?;
                 counters.mappings += 1;
-                Ok(BusAddress(memory.0.wrapping_add(*offset)))
+                allocated
             }
             TranslationMode::Translated(domain) => {
-                domain.map(Element { memory, bytes }, Access::ReadWrite, mask, counters)
+                let memory = pool.allocate(bytes, MemoryAddress(u64::MAX))?;
+                let at = domain.map(Element { memory, bytes }, Access::ReadWrite, mask, counters);
+                (memory, at.or_else(|error| pool.free(memory, bytes).and(Err(error)))?)
             }
         };
-        let at = at.or_else(|error| pool.free(memory, bytes).and(Err(error)))?;
         self.record(at, &[Element { memory, bytes }], Direction::Bidirectional, Kind::Coherent);
         Ok(Coherent { memory, at, bytes })
     }
@@ -281,6 +281,27 @@ impl Mapper {
     pub fn close(self) -> Result<(), Misuse> {
         self.with_entries(DebugEntries::check_empty)
     }
+}
+
+/// Allocates memory whose bus address, `offset` further, is within the mask.
+fn allocate_within_mask(
+    pool: &Pool,
+    bytes: u64,
+    offset: u64,
+    mask: u64,
+) -> Result<(MemoryAddress, BusAddress), DmaError> {
+    let allocate = |last| {
+        let memory = pool.allocate(bytes, MemoryAddress(last))?;
+        let at = BusAddress(memory.0.wrapping_add(offset));
+        if Limits::reach(mask, at, bytes) {
+            return Ok((memory, at));
+        }
+        pool.free(memory, bytes)?;
+        Err(DmaError::BeyondMask { at, bytes, mask })
+    };
+    // Memory from `first` to `last` has a bus address within the mask. If `first` is above, that is all but what is between.
+    let (first, last) = (offset.wrapping_neg(), mask.wrapping_sub(offset));
+    allocate(last).or_else(|error| if first > last { allocate(u64::MAX) } else { Err(error) })
 }
 
 /// The operations without checks.

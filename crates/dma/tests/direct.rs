@@ -123,6 +123,46 @@ fn coherent_memory_is_zero_aligned_and_within_its_mask() {
     assert!(matches!(mapper.close(), Err(Misuse::Leaked { mappings: 1, bytes: 4096, .. })));
 }
 
+/// An offset below zero wraps.
+#[test]
+fn coherent_memory_is_within_its_mask_whatever_the_offset() {
+    let minus = |bytes: u64| bytes.wrapping_neg();
+    let (from, to) = (BASE.0, BASE.0 + BYTES);
+    for (bits, offset, expected) in [
+        (32, minus(GIB), Ok(from - GIB)),
+        (64, minus(GIB), Ok(from - GIB)),
+        (64, 1 << 59, Ok(from + (1 << 59))),
+        (12, minus(from), Ok(0)),
+        // The pool has the highest bus addresses.
+        (64, minus(to), Ok(minus(BYTES))),
+        // All is above the mask, or all but one page, which is not found.
+        (11, minus(from), Err(())),
+        (32, 1 << 59, Err(())),
+        (32, minus(to - 4096), Err(())),
+    ] {
+        let pool = Pool::new(memory(), BASE, BYTES).unwrap();
+        let mapper = Mapper::direct(Limits::of_bits(bits), offset).with_coherent(Arc::new(pool));
+        let allocated = mapper.allocate_coherent(4096, &mut DmaCounters::default());
+        let at = allocated.as_ref().map(|coherent| coherent.at.0).map_err(|_| ());
+        assert_eq!(at, expected, "{bits} bits, offset {offset:#x}: {allocated:?}");
+        if let Ok(coherent) = allocated {
+            assert_eq!(coherent.memory.0.wrapping_add(offset), coherent.at.0);
+            mapper.free_coherent(coherent, &mut DmaCounters::default()).unwrap();
+        }
+        mapper.close().unwrap();
+    }
+}
+
+#[test]
+fn a_pool_has_a_whole_page() {
+    for (base, bytes) in [(0, 0), (0, 100), (0, 4095), (1, 4096), (BASE.0, 4095), (u64::MAX - 100, 100)] {
+        let pool = Pool::new(memory(), MemoryAddress(base), bytes);
+        assert!(pool.is_err(), "{bytes} bytes at {base:#x}: {pool:?}");
+    }
+    assert!(Pool::new(memory(), MemoryAddress(0), 4096).is_ok());
+    assert!(Pool::new(memory(), MemoryAddress(u64::MAX - 4095), 4096).is_err(), "the last page is left out");
+}
+
 #[test]
 fn broken_rules_are_reported() {
     let mapper = Mapper::direct(Limits::of_bits(64), 0).with_debug(true);
