@@ -73,6 +73,10 @@ struct Pages {
 
 impl Domain {
     /// Builds a domain of all bus addresses that the translation can map. Address 0 is never allocated.
+    ///
+    /// A translation needs one domain: two at a time allocate the same addresses, and the second mapping of one fails with
+    /// [`MapError::Mapped`](crate::MapError::Mapped), or the IOTLB still holds the entry of a buffer that the other domain
+    /// unmapped lazily. One after the other is fine: a domain that is dropped flushes. What it left mapped stays mapped.
     pub fn builder(translation: Arc<dyn Translation>) -> DomainBuilder {
         DomainBuilder::new(translation)
     }
@@ -287,9 +291,11 @@ impl Domain {
     ) -> Result<(), DmaError> {
         let layout = self.layout(elements, limits)?;
         let (Some(first), Some(place)) = (segments.first(), layout.places.first()) else { return Ok(()) };
-        let start = BusAddress(first.at.0 - place.pages.offset);
+        // Segments of another list may be anywhere; then nothing is mapped there.
+        let start = BusAddress(first.at.0.wrapping_sub(place.pages.offset));
         for place in &layout.places {
-            self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, counters)?;
+            let at = BusAddress(start.0.wrapping_add(place.from));
+            self.translation.unmap(at, place.pages.bytes, counters)?;
             counters.unmappings += 1;
         }
         self.retire(start, layout.bytes, counters)
@@ -308,7 +314,8 @@ impl Domain {
         let mut layout = Layout { places: Vec::with_capacity(elements.len()), bytes: 0 };
         for element in elements {
             let pages = self.pages(*element)?;
-            layout.add(pages, limits.boundary_mask);
+            let full = || DmaError::NoAddresses { bytes: u64::MAX, limit: BusAddress(limits.streaming_mask) };
+            layout.add(pages, limits.boundary_mask).ok_or_else(full)?;
         }
         Ok(layout)
     }
@@ -346,11 +353,19 @@ impl Domain {
             let mut from = 0;
             while from < segment.bytes {
                 let Some(element) = elements.next() else { break };
-                self.unmap(BusAddress(segment.at.0 + from), element.bytes, counters)?;
-                from += element.bytes;
+                let at = BusAddress(segment.at.0.wrapping_add(from));
+                self.unmap(at, element.bytes, counters)?;
+                from = from.saturating_add(element.bytes);
             }
         }
         Ok(())
+    }
+}
+
+/// Flushes, since no thread or caller can do so any more: the next domain of the translation allocates the same addresses.
+impl Drop for Domain {
+    fn drop(&mut self) {
+        self.flush(&mut DmaCounters::default());
     }
 }
 
@@ -360,7 +375,8 @@ impl Flusher for Domain {
     }
 
     fn free(&self, range: Range, counters: &mut DmaCounters) {
-        // An error means that the range was not allocated. Then it stays unused, which does no harm.
+        // An error means that the range is not one that was allocated, as after an unmap of a part of a buffer. Its addresses
+        // stay allocated for good, and nobody hears of it: the unmap returned long ago.
         let _ = self.free_range(range, counters);
     }
 }
@@ -392,14 +408,15 @@ struct ElementPages {
 
 impl Layout {
     /// Appends an element's pages, after a hole if they would cross a boundary. The range itself is aligned to its
-    /// size.
-    fn add(&mut self, pages: Pages, boundary_mask: u64) {
+    /// size. `None` if the list does not fit in an address space.
+    fn add(&mut self, pages: Pages, boundary_mask: u64) -> Option<()> {
         let to_boundary = boundary_mask.wrapping_sub(self.bytes).wrapping_add(1) & boundary_mask;
         if to_boundary < pages.bytes {
-            self.bytes += to_boundary;
+            self.bytes = self.bytes.checked_add(to_boundary)?;
         }
         self.places.push(ElementPages { from: self.bytes, pages });
-        self.bytes += pages.bytes;
+        self.bytes = self.bytes.checked_add(pages.bytes)?;
+        Some(())
     }
 
     /// Merges elements that follow each other without a gap, within the limits (`__finalise_sg`).
@@ -425,7 +442,8 @@ impl Segment {
     /// How many of the elements in `left` the segment covers.
     pub(crate) fn elements(&self, left: &[Element]) -> usize {
         let ends = left.iter().scan(0, |end, element| {
-            *end += element.bytes;
+            // Elements of other segments follow, and all of them need not fit in 64 bits.
+            *end = element.bytes.checked_add(*end)?;
             Some(*end)
         });
         ends.take_while(|end| *end <= self.bytes).count()

@@ -10,6 +10,7 @@ use iova::{Range, host_cpus};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::sync::{OnceLock, PoisonError, Weak};
 use sync::{AtomicU64, Mutex, Ordering, fence};
 
@@ -118,10 +119,11 @@ impl FlushQueue {
 
     /// Invalidates the whole domain and counts the begin and the end of it.
     fn invalidate(&self, flusher: &impl Flusher, counters: &mut DmaCounters) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        let begun = BegunInvalidation::count(&self.begun);
         // Whoever reads the old `begun` from here on has cleared table entries that this invalidation sees.
         fence(Ordering::SeqCst);
         flusher.invalidate_all(counters);
+        mem::forget(begun);
         self.ended.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -132,6 +134,24 @@ impl FlushQueue {
             let Some(entry) = ring.pop_front() else { break };
             flusher.free(entry.range, counters);
         }
+    }
+}
+
+/// An invalidation that has begun. Dropped by a panic in it, it is not counted: it will never end, and entries queued after it
+/// would wait for one more than they need.
+struct BegunInvalidation<'a>(&'a AtomicU64);
+
+impl<'a> BegunInvalidation<'a> {
+    /// Counts an invalidation that begins.
+    fn count(begun: &'a AtomicU64) -> Self {
+        begun.fetch_add(1, Ordering::Relaxed);
+        Self(begun)
+    }
+}
+
+impl Drop for BegunInvalidation<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -215,6 +235,33 @@ mod tests {
         queue.flush(&book, &mut counters);
         assert_eq!((book.invalidations.get(), queue.waiting()), (1, 0));
         assert_eq!(*book.freed.borrow(), [1, 2]);
+    }
+
+    /// Invalidates, but panics the first time.
+    #[derive(Default)]
+    struct PanicsOnce(Recorder);
+
+    impl Flusher for PanicsOnce {
+        fn invalidate_all(&self, counters: &mut DmaCounters) {
+            self.0.invalidate_all(counters);
+            assert!(self.0.invalidations.get() > 1, "the first invalidation");
+        }
+
+        fn free(&self, range: Range, counters: &mut DmaCounters) {
+            self.0.free(range, counters);
+        }
+    }
+
+    #[test]
+    fn an_invalidation_that_panics_frees_nothing_and_the_next_one_all() {
+        let (queue, book) = (FlushQueue::new(1, || 0), PanicsOnce::default());
+        queue.queue(page(1), &book, &mut DmaCounters::default());
+        let flush = || queue.flush(&book, &mut DmaCounters::default());
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(flush)).unwrap_err();
+        assert_eq!((book.0.freed.borrow().len(), queue.waiting()), (0, 1));
+        queue.queue(page(2), &book, &mut DmaCounters::default());
+        flush();
+        assert_eq!((&*book.0.freed.borrow(), queue.waiting()), (&vec![1, 2], 0));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use dma::{
-    Direction, Domain, FlushQueue, Frames, Iotlb, Limits, Mapper, MemoryAddress, Ram, Requester,
-    SoftwareAdapter, SoftwareDomain, ThreadMapper, Unit, Vtd,
+    Access, BusAddress, Direction, DmaCounters, Domain, FlushQueue, Frames, Iotlb, Limits, MapError, Mapper,
+    MemoryAddress, Ram, Requester, SoftwareAdapter, SoftwareDomain, ThreadMapper, Translation, Unit,
+    UnmapError, Vtd, Window,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -70,6 +72,107 @@ fn a_caller_flushes_a_queue_of_its_own() {
     domain.flush(&mut dma::DmaCounters::default());
     assert!(adapter.write(at, b"too late").is_err());
     assert_eq!(domain.flush_thread_counters(), dma::DmaCounters::default());
+}
+
+/// The next domain of the translation allocates the same addresses.
+#[test]
+fn a_domain_flushes_when_it_is_dropped() {
+    let (adapter, table) = machine();
+    let table = Arc::new(table);
+    for lazily in [Domain::builder(table.clone()).lazy(), queued(&table)] {
+        let mapper = Mapper::translated(Limits::of_bits(48), lazily.build().unwrap());
+        let mut counters = DmaCounters::default();
+        let at = mapper.map(BUFFER, BYTES, Direction::FromDevice, &mut counters).unwrap();
+        adapter.write(at, b"received").unwrap();
+        mapper.unmap(at, BYTES, Direction::FromDevice, &mut counters).unwrap();
+        mapper.close().unwrap();
+        // The thread may be flushing, and then is the one that drops the domain.
+        wait_until("the adapter's access ends", || adapter.write(at, b"too late").is_err());
+        let next = Mapper::translated(Limits::of_bits(48), Domain::builder(table.clone()).build().unwrap());
+        let other = MemoryAddress(BUFFER.0 + BYTES);
+        assert_eq!(next.map(other, BYTES, Direction::FromDevice, &mut counters), Ok(at));
+        adapter.write(at, b"to the other buffer").unwrap();
+        next.unmap(at, BYTES, Direction::FromDevice, &mut counters).unwrap();
+    }
+}
+
+/// A domain whose queue nobody but itself flushes.
+fn queued(table: &Arc<SoftwareDomain<Vtd>>) -> dma::DomainBuilder {
+    Domain::builder(Arc::clone(table) as _).flush_queue(FlushQueue::new(1, || 0))
+}
+
+/// A table that takes everything, and panics when it is invalidated for the first time.
+struct PanicsOnce {
+    window: Window,
+    invalidations: AtomicU32,
+}
+
+impl Translation for PanicsOnce {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn map(
+        &self,
+        _at: BusAddress,
+        _memory: MemoryAddress,
+        _bytes: u64,
+        _access: Access,
+        _counters: &mut DmaCounters,
+    ) -> Result<(), MapError> {
+        Ok(())
+    }
+
+    fn unmap(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) -> Result<(), UnmapError> {
+        Ok(())
+    }
+
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {}
+
+    fn invalidate_all(&self, _counters: &mut DmaCounters) {
+        assert!(self.invalidations.fetch_add(1, Ordering::Relaxed) > 0, "the panic that the test is about");
+    }
+
+    fn find(&self, _at: BusAddress) -> Option<MemoryAddress> {
+        None
+    }
+}
+
+#[test]
+fn the_thread_survives_a_panic_in_the_translation() {
+    let (first, last) = (BusAddress(0), BusAddress((1 << 30) - 1));
+    let window = Window { first, last, granule_bytes: BYTES, reserved: Vec::new() };
+    let table = Arc::new(PanicsOnce { window, invalidations: AtomicU32::new(0) });
+    let domain = Domain::builder(Arc::clone(&table) as _).lazy().build().unwrap();
+    let mapper = Mapper::translated(Limits::of_bits(48), Arc::clone(&domain));
+    let thread = ThreadMapper::new(&mapper);
+    for _ in 0..2 {
+        let at = thread.map(BUFFER, BYTES, Direction::FromDevice).unwrap();
+        thread.unmap(at, BYTES, Direction::FromDevice).unwrap();
+        wait_until("what waits is flushed", || domain.waiting() == 0);
+        assert!(table.invalidations.load(Ordering::Relaxed) > 1);
+    }
+}
+
+/// As documented: whoever unmaps a part without checks loses the whole buffer's addresses, and hears of it only when the domain
+/// is strict.
+#[test]
+fn a_part_that_is_unmapped_costs_the_addresses_of_all() {
+    for (is_lazy, reported) in [(false, true), (true, false)] {
+        let (_, table) = machine();
+        let table = Arc::new(table);
+        let builder = if is_lazy { queued(&table) } else { Domain::builder(table) };
+        let domain = builder.build().unwrap();
+        let mapper = Mapper::translated(Limits::of_bits(48), Arc::clone(&domain)).with_debug(false);
+        let mut counters = DmaCounters::default();
+        let at = mapper.map(BUFFER, 2 * BYTES, Direction::FromDevice, &mut counters).unwrap();
+        for half in [at, BusAddress(at.0 + BYTES)] {
+            let unmapped = mapper.unmap(half, BYTES, Direction::FromDevice, &mut counters);
+            assert_eq!(matches!(unmapped, Err(dma::DmaError::Free(_))), reported);
+        }
+        domain.flush(&mut counters);
+        assert_eq!((domain.waiting(), domain.usage().allocated_pages, counters.frees), (0, 2, 0));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::FlushQueue;
 use crate::{DmaCounters, Domain};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, Thread};
@@ -68,7 +69,12 @@ impl Shared {
             // What is queued from here on arms the thread again.
             self.is_armed.store(false, Ordering::SeqCst);
             let mut counters = DmaCounters::default();
-            domain.flush(&mut counters);
+            let flush = AssertUnwindSafe(|| domain.flush(&mut counters));
+            if catch_unwind(flush).is_err() {
+                // The translation panicked, and the panic's hook has reported it. Without another try the adapter would reach
+                // what waits for ever. The queue is intact: an invalidation that did not end frees nothing.
+                self.is_armed.store(true, Ordering::SeqCst);
+            }
             *self.counters.lock().unwrap_or_else(PoisonError::into_inner) += counters;
         }
     }
