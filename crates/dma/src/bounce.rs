@@ -73,7 +73,7 @@ impl Bounce {
     ) -> Self {
         let slots = (bytes / SLOT) as usize;
         let segments = (slots / SEGMENT).max(1);
-        let areas = areas.max(1).next_power_of_two().min(1 << segments.ilog2());
+        let areas = areas.clamp(1, 1 << segments.ilog2()).next_power_of_two();
         let area_slots = if areas > 1 { segments / areas * SEGMENT } else { slots };
         let areas = (0..areas).map(|_| Mutex::new(Area::new(area_slots))).collect();
         Self { memory, base, areas, area_slots, cpu: Box::new(cpu) }
@@ -389,8 +389,9 @@ mod tests {
         let ram = Arc::new(Ram::new(MemoryAddress(0), 3 * SLOT + 5 + ORIGINALS));
         let mut counters = DmaCounters::default();
         let original = |bytes| Element { memory: MemoryAddress(4 * SLOT), bytes };
-        for bytes in [0, 100, SLOT, 3 * SLOT + 5] {
-            let bounce = Bounce::new(Arc::clone(&ram) as Arc<dyn Memory>, MemoryAddress(0), bytes, 8, || 3);
+        for (bytes, areas) in [(0, 8), (100, 8), (SLOT, 0), (SLOT, usize::MAX), (3 * SLOT + 5, 8)] {
+            let memory = Arc::clone(&ram) as Arc<dyn Memory>;
+            let bounce = Bounce::new(memory, MemoryAddress(0), bytes, areas, || 3);
             assert_eq!(bounce.slots() as u64, bytes / SLOT);
             assert!(bounce.allocate(original(bytes + 1), 0, &mut counters).is_err());
             let allocated: Vec<_> =

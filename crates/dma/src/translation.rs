@@ -22,7 +22,7 @@ impl Window {
     /// [`MapError::Unaligned`], [`MapError::Outside`]
     pub fn check(&self, at: BusAddress, memory: MemoryAddress, bytes: u64) -> Result<(), MapError> {
         let granule_bytes = self.granule_bytes;
-        if bytes == 0 || (at.0 | memory.0 | bytes) & (granule_bytes - 1) != 0 {
+        if bytes == 0 || (at.0 | memory.0 | bytes) & granule_bytes.wrapping_sub(1) != 0 {
             return Err(MapError::Unaligned { at, memory, bytes, granule_bytes });
         }
         let (first, last) = (self.first, self.last);

@@ -30,6 +30,12 @@ pub enum BuildError {
     /// The allocator does not support the translation's window.
     #[error(transparent)]
     Space(#[from] SpaceError),
+    /// The translation's page size is not a power of two.
+    #[error("the translation has pages of {granule_bytes:#x} bytes; expected a power of two")]
+    Granule {
+        /// The page size.
+        granule_bytes: u64,
+    },
     /// The thread that flushes was not started.
     #[error("the thread that empties the flush queue was not started")]
     Thread(#[source] io::Error),
@@ -38,7 +44,7 @@ pub enum BuildError {
 impl DomainBuilder {
     /// Strict, with the default allocator.
     pub(super) fn new(translation: Arc<dyn Translation>) -> Self {
-        let boundary = FOUR_GIB / translation.window().granule_bytes;
+        let boundary = FOUR_GIB.checked_div(translation.window().granule_bytes).unwrap_or(0);
         let invalidation = match translation.unmap_invalidates() {
             true => Invalidation::Elsewhere,
             false => Invalidation::Strict,
@@ -64,6 +70,10 @@ impl DomainBuilder {
     /// Invalidates when a flush queue is full, or [`FlushQueue::INTERVAL_NS`] after something was unmapped: by a thread, which
     /// ends with the domain. An unmap clears the table's entry at once, but until then an adapter still reaches the memory if
     /// the IOTLB holds the entry. No effect where [unmapping invalidates](Translation::unmap_invalidates).
+    ///
+    /// Addresses are freed after the unmap has returned, so it can't return [`DmaError::Free`](crate::DmaError::Free). A driver
+    /// that unmaps only a part of a buffer loses the buffer's addresses unnoticed, unless its
+    /// [mapper checks](crate::Mapper::with_debug): they stay in [`Usage::allocated_pages`](iova::Usage::allocated_pages).
     pub fn lazy(self) -> Self {
         Self { has_flush_thread: true, ..self.with_queue(FlushQueue::per_cpu()) }
     }
@@ -89,6 +99,10 @@ impl DomainBuilder {
     /// # Errors
     /// [`BuildError`]
     pub fn build(self) -> Result<Arc<Domain>, BuildError> {
+        let granule_bytes = self.translation.window().granule_bytes;
+        if !granule_bytes.is_power_of_two() {
+            return Err(BuildError::Granule { granule_bytes });
+        }
         let has_flush_thread = self.has_flush_thread;
         let domain = Arc::new(self.assemble()?);
         match &domain.invalidation {
@@ -100,7 +114,7 @@ impl DomainBuilder {
         Ok(domain)
     }
 
-    /// The domain without its thread.
+    /// The domain without its thread, of a translation whose pages are a power of two.
     pub(crate) fn assemble(self) -> Result<Domain, SpaceError> {
         let Self { translation, make_allocator, invalidation, lists, low_first, .. } = self;
         let addresses = make_allocator(&allocator_space(translation.window()))?;

@@ -151,11 +151,53 @@ fn pages_around_a_buffer() {
 fn a_list_has_a_hole_only_where_an_element_would_cross_a_boundary() {
     let mut layout = Layout { places: Vec::new(), bytes: 0 };
     let mut add = |pages: u64| {
-        layout.add(Pages { offset: 0, bytes: pages * PAGE }, 16 * PAGE - 1);
+        layout.add(Pages { offset: 0, bytes: pages * PAGE }, 16 * PAGE - 1).unwrap();
         layout.bytes / PAGE
     };
     assert_eq!(add(14), 14);
     assert_eq!(add(2), 16, "it ends at the boundary");
     assert_eq!(add(15), 31);
     assert_eq!(add(2), 34, "it begins at the boundary, after a hole of one page");
+}
+
+#[test]
+fn a_list_larger_than_all_addresses_is_not_mapped() {
+    let limits = Limits::of_bits(64);
+    let half = Element { memory: MemoryAddress(0), bytes: 1 << 63 };
+    for lists in [ListRanges::One, ListRanges::Each] {
+        let (domain, _) = domain_with(|builder| builder.lists(lists));
+        let mapped = domain.map_list(&[half, half], Access::Write, &limits, &mut DmaCounters::default());
+        assert!(matches!(mapped, Err(DmaError::NoAddresses { .. } | DmaError::Map(_))), "{lists:?}");
+    }
+}
+
+/// Without a translation nothing allocates addresses, so both elements are mapped.
+#[test]
+fn elements_of_a_segment_are_counted_though_their_sum_is_no_number() {
+    let halves = [Element { memory: MemoryAddress(0), bytes: 1 << 63 }; 2];
+    assert_eq!(Segment { at: BusAddress(0), bytes: 1 << 63 }.elements(&halves), 1);
+}
+
+#[test]
+fn segments_of_another_list_are_not_unmapped() {
+    let (limits, mut counters) = (Limits::of_bits(64), DmaCounters::default());
+    for (lists, at) in [(ListRanges::One, 0), (ListRanges::Each, u64::MAX)] {
+        let (domain, _) = domain_with(|builder| builder.lists(lists));
+        let segment = Segment { at: BusAddress(at), bytes: 2 };
+        let elements = [Element { memory: MemoryAddress(5), bytes: 1 }, BUFFER];
+        let _ = domain.unmap_list(&elements, &[segment], &limits, &mut counters);
+    }
+}
+
+#[test]
+fn pages_have_a_size_that_is_a_power_of_two() {
+    for granule_bytes in [0, 5000] {
+        let (first, last) = (BusAddress(0), BusAddress(u64::MAX));
+        let table = AnyTable(Window { first, last, granule_bytes, reserved: Vec::new() });
+        let memory = MemoryAddress(0);
+        let mapped = table.map(first, memory, PAGE, Access::Read, &mut DmaCounters::default());
+        assert!(matches!(mapped, Err(MapError::Unaligned { .. })));
+        let built = Domain::builder(Arc::new(table)).build();
+        assert!(matches!(built, Err(builder::BuildError::Granule { .. })), "{granule_bytes}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::{Iommufd, Type1};
-use crate::{Domain, Limits, Mapper, Pool, Ram, Translation};
+use crate::{BuildError, Domain, Limits, Mapper, Pool, Ram, Translation};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -78,9 +78,15 @@ pub fn open(
 /// A mapper for the device. Coherent memory is allocated from `memory`.
 ///
 /// # Errors
-/// [`VfioError::Space`] if there is no address range or no whole page.
+/// [`VfioError::Space`] if there is no address range or no whole page. [`VfioError::Answer`] if the translation's page size
+/// is not a power of two.
 pub fn mapper(translation: Arc<dyn Translation>, memory: &Arc<Ram>) -> Result<Mapper, VfioError> {
-    let domain = Domain::builder(translation).assemble()?;
+    let domain = Domain::builder(translation).build().map_err(|error| match error {
+        BuildError::Space(error) => VfioError::Space(error),
+        BuildError::Granule { .. } | BuildError::Thread(_) => {
+            VfioError::Answer { what: "the IOMMU's page size", why: "not a power of two" }
+        }
+    })?;
     let pool = Pool::new(Arc::clone(memory) as _, memory.base(), memory.bytes())?;
-    Ok(Mapper::translated(Limits::of_bits(64), Arc::new(domain)).with_coherent(Arc::new(pool)))
+    Ok(Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool)))
 }
