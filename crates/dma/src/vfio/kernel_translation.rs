@@ -102,7 +102,7 @@ impl MappingRecords {
     ) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
         if !self.memory.holds(wanted.memory, wanted.bytes) {
-            return Err(MapError::Unreachable { memory: wanted.memory });
+            return Err(MapError::OtherMemory { memory: wanted.memory, bytes: wanted.bytes });
         }
         let mut mapped = self.mapped();
         if let Some((at, _)) = overlapping_mapping(&mapped, wanted.at.0, wanted.bytes) {
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(kernel.find(BusAddress(0x5123)), Some(MemoryAddress(0x10_2123)));
         for (memory, bytes) in [(0xf_f000, PAGE), (0x11_0000, PAGE), (0x10_f000, 2 * PAGE)] {
             let memory = MemoryAddress(memory);
-            assert_eq!(map(&kernel, 0x9000, memory.0, bytes), Err(MapError::Unreachable { memory }));
+            assert_eq!(map(&kernel, 0x9000, memory.0, bytes), Err(MapError::OtherMemory { memory, bytes }));
         }
         for (at, bytes) in [(0x4000, PAGE), (0x5000, PAGE), (0x3000, 2 * PAGE), (0x3000, 8 * PAGE)] {
             assert_eq!(map(&kernel, at, 0x10_0000, bytes), Err(MapError::Mapped { at: BusAddress(0x4000) }));
