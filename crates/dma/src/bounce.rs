@@ -63,7 +63,8 @@ impl Bounce {
     pub const BYTES_DEFAULT: u64 = 64 << 20;
 
     /// A pool of `bytes` from `base`, a multiple of 4 KiB. `areas` is rounded up to a power of two, and reduced until
-    /// each area has a whole segment. `cpu` returns the current CPU. A rest smaller than a slot is not used.
+    /// each area has a whole segment. `cpu` returns the current CPU. What does not divide into equal areas of whole segments is
+    /// unused; of a single area only a rest smaller than a slot is.
     pub fn new(
         memory: Arc<dyn Memory>,
         base: MemoryAddress,
@@ -96,7 +97,7 @@ impl Bounce {
         self.areas.len() * self.area_slots
     }
 
-    /// Whether the address is within the pool.
+    /// Whether the address is in a buffer in use.
     pub(crate) fn holds(&self, at: MemoryAddress) -> bool {
         self.mapping_at(at).is_some()
     }
@@ -128,7 +129,7 @@ impl Bounce {
         Ok(at)
     }
 
-    /// Frees a buffer, after copying it back if the adapter may have written to it.
+    /// Frees a buffer, after copying it back if the adapter may have written to it. It is also freed if the copy fails.
     pub(crate) fn release(
         &self,
         at: MemoryAddress,
@@ -136,12 +137,13 @@ impl Bounce {
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let Some((place, Mapping { original, .. })) = self.mapping_at(at) else { return Ok(()) };
-        if direction.access().writes() {
-            self.memory.copy(at, original.memory, original.bytes)?;
+        let is_written = direction.access().writes();
+        let copied = if is_written { self.memory.copy(at, original.memory, original.bytes) } else { Ok(()) };
+        self.area(place.area).release(place.slot);
+        if is_written && copied.is_ok() {
             counters.bounce_bytes += original.bytes;
         }
-        self.area(place.area).release(place.slot);
-        Ok(())
+        Ok(copied?)
     }
 
     /// Copies a part of a buffer to its original (for the CPU) or from it (for the adapter), cut at the buffer's end.

@@ -41,14 +41,16 @@ impl Pool {
 
     /// Allocates zeroed pages, aligned to their size rounded up to a power of two, with no byte above `last`.
     pub(crate) fn allocate(&self, bytes: u64, last: MemoryAddress) -> Result<MemoryAddress, DmaError> {
-        let full = DmaError::NoAddresses { bytes, limit: BusAddress(last.0) };
+        let full = DmaError::PoolFull { bytes, last };
         // The last page that ends at or below `last`.
         let limit = last.0.checked_sub(PAGE - 1).ok_or_else(|| full.clone())? / PAGE;
         let request = Request::size_aligned(bytes / PAGE, limit);
         let first = self.pages.allocate(&request).map_err(|_| full)?;
         let at = MemoryAddress(first * PAGE);
-        self.memory.zero(at, bytes)?;
-        Ok(at)
+        match self.memory.zero(at, bytes) {
+            Ok(()) => Ok(at),
+            Err(error) => self.free(at, bytes).and(Err(error.into())),
+        }
     }
 
     /// Returns pages to the pool.

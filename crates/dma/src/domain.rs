@@ -1,5 +1,6 @@
 //! An I/O address space: a translation, an allocator of bus addresses, and the policy of invalidation.
 
+use crate::error::is_unmapped;
 use crate::flush_queue::Flusher;
 use crate::{
     Access, BusAddress, DmaCounters, DmaError, FlushQueue, Limits, MemoryAddress, Translation, Window,
@@ -272,10 +273,9 @@ impl Domain {
         for (done, (element, place)) in elements.iter().zip(&layout.places).enumerate() {
             let at = BusAddress(start.0 + place.from);
             if let Err(error) = self.map_pages(at, *element, place.pages, access, counters) {
-                self.unmap_elements(start, &layout.places[..done], counters);
-                self.translation.invalidate(start, layout.bytes, counters);
-                self.free_unmapped(start, layout.bytes, counters);
-                return Err(error);
+                let undone = self.unmap_places(start, &layout.places[..done], counters);
+                let undone = undone.and_then(|()| self.retire(start, layout.bytes, counters));
+                return Err(undone.err().unwrap_or(error));
             }
         }
         Ok(layout.segments(start, elements, limits))
@@ -293,20 +293,26 @@ impl Domain {
         let (Some(first), Some(place)) = (segments.first(), layout.places.first()) else { return Ok(()) };
         // Segments of another list may be anywhere; then nothing is mapped there.
         let start = BusAddress(first.at.0.wrapping_sub(place.pages.offset));
-        for place in &layout.places {
-            let at = BusAddress(start.0.wrapping_add(place.from));
-            self.translation.unmap(at, place.pages.bytes, counters)?;
-            counters.unmappings += 1;
-        }
+        self.unmap_places(start, &layout.places, counters)?;
         self.retire(start, layout.bytes, counters)
     }
 
-    /// Unmaps the elements mapped before an error.
-    fn unmap_elements(&self, start: BusAddress, places: &[ElementPages], counters: &mut DmaCounters) {
+    /// Unmaps elements of a list that was mapped in one range.
+    fn unmap_places(
+        &self,
+        start: BusAddress,
+        places: &[ElementPages],
+        counters: &mut DmaCounters,
+    ) -> Result<(), DmaError> {
         for place in places {
-            // This call mapped them a moment ago, so unmapping can't fail.
-            let _ = self.translation.unmap(BusAddress(start.0 + place.from), place.pages.bytes, counters);
+            self.translation.unmap(
+                BusAddress(start.0.wrapping_add(place.from)),
+                place.pages.bytes,
+                counters,
+            )?;
+            counters.unmappings += 1;
         }
+        Ok(())
     }
 
     /// The position of each element in one range of IOVAs.
@@ -349,16 +355,22 @@ impl Domain {
         counters: &mut DmaCounters,
     ) -> Result<(), DmaError> {
         let mut elements = elements.iter();
+        let mut result = Ok(());
         for segment in segments {
             let mut from = 0;
             while from < segment.bytes {
                 let Some(element) = elements.next() else { break };
-                let at = BusAddress(segment.at.0.wrapping_add(from));
-                self.unmap(at, element.bytes, counters)?;
+                let unmapped =
+                    self.unmap(BusAddress(segment.at.0.wrapping_add(from)), element.bytes, counters);
+                if !is_unmapped(&unmapped) {
+                    return unmapped;
+                }
+                // The rest is unmapped all the same.
+                result = result.and(unmapped);
                 from = from.saturating_add(element.bytes);
             }
         }
-        Ok(())
+        result
     }
 }
 

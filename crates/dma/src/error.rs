@@ -3,7 +3,8 @@
 use crate::{BusAddress, MapError, MemoryAddress, Misuse, UnmapError};
 use iova::FreeError;
 
-/// Why a call failed. Unless stated, nothing was changed.
+/// Why a call failed. Unless stated, nothing was changed. Calls that unmap state it at [`Mapper::unmap`](crate::Mapper::unmap) and
+/// [`Mapper::unmap_list`](crate::Mapper::unmap_list).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DmaError {
@@ -22,6 +23,17 @@ pub enum DmaError {
         bytes: u64,
         /// Highest usable address.
         limit: BusAddress,
+    },
+    /// The mapper has no [pool](crate::Mapper::with_coherent) of coherent memory.
+    #[error("there is no pool of coherent memory; expected one by Mapper::with_coherent")]
+    NoPool,
+    /// The pool has no such pages free at addresses that the adapter reaches.
+    #[error("no {bytes:#x} bytes of coherent memory are free up to {last}")]
+    PoolFull {
+        /// Size needed, in whole pages.
+        bytes: u64,
+        /// Last address that the adapter reaches.
+        last: MemoryAddress,
     },
     /// Without translation, the memory is beyond the adapter's DMA mask and there are no bounce buffers.
     #[error(
@@ -61,7 +73,13 @@ pub enum DmaError {
     /// The driver violated the DMA API.
     #[error(transparent)]
     Misuse(#[from] Misuse),
-    /// A copy to or from a bounce buffer is outside the memory.
+    /// A copy to or from a bounce buffer is outside the memory. After an unmap: the mapping was removed and its bounce buffer freed, but
+    /// what the adapter wrote is lost.
     #[error(transparent)]
     NoMemory(#[from] crate::NoMemory),
+}
+
+/// Whether an unmap with this result has removed the mapping.
+pub(crate) fn is_unmapped(result: &Result<(), DmaError>) -> bool {
+    matches!(result, Ok(()) | Err(DmaError::Free(_) | DmaError::NoMemory(_)))
 }

@@ -127,7 +127,8 @@ impl FlushQueue {
         self.ended.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Frees the entries queued before a finished invalidation began.
+    /// Frees the entries queued before a finished invalidation began. More invalidations have ended than had begun when the entry was
+    /// queued, so one of them began later.
     fn release(&self, ring: &mut VecDeque<Entry>, flusher: &impl Flusher, counters: &mut DmaCounters) {
         let ended = self.ended.load(Ordering::Acquire);
         while ring.front().is_some_and(|entry| entry.begun < ended) {

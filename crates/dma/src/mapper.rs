@@ -1,6 +1,7 @@
 //! The DMA API for one adapter: what a driver calls.
 
 use crate::debug::{DebugEntries, Entry, Kind, Named, Owner, Part};
+use crate::error::is_unmapped;
 use crate::thread_mapper::ThreadCounters;
 use crate::{
     Access, Bounce, BusAddress, Coherent, Direction, DmaCounters, DmaError, Domain, Element, Limits,
@@ -116,7 +117,8 @@ impl Mapper {
     /// Unmaps a buffer. The CPU owns it from now on.
     ///
     /// # Errors
-    /// [`DmaError`]
+    /// After [`DmaError::Free`] and [`DmaError::NoMemory`] the buffer is unmapped: its addresses stay unused, or what the adapter wrote to
+    /// its bounce buffer is lost. After any other error it is still mapped.
     pub fn unmap(
         &self,
         at: BusAddress,
@@ -126,15 +128,14 @@ impl Mapper {
     ) -> Result<(), DmaError> {
         let named = Named { at, bytes, direction, kind: Kind::Single };
         self.check(named)?;
-        self.unmap_and_copy_back(at, bytes, direction, counters)?;
-        self.forget(named);
-        Ok(())
+        let result = self.unmap_and_copy_back(at, bytes, direction, counters);
+        self.forget_unmapped(named, result)
     }
 
     /// Maps a scatter list, to at most as many segments as elements.
     ///
     /// # Errors
-    /// [`DmaError`]; then nothing is mapped.
+    /// [`DmaError`]; then nothing is mapped, unless it is [`DmaError::Unmap`]: elements before the one that failed can't be unmapped.
     pub fn map_list(
         &self,
         elements: &[Element],
@@ -144,15 +145,13 @@ impl Mapper {
         if elements.is_empty() {
             return Err(DmaError::NoBuffer { memory: MemoryAddress(0), bytes: 0 });
         }
-        let segments = match &self.mode {
-            TranslationMode::Translated(domain) if !elements.iter().any(|one| self.must_bounce(*one)) => {
+        let segments = match self.domain_for(elements) {
+            Some(domain) => {
                 let segments = domain.map_list(elements, direction.access(), &self.limits, counters)?;
                 self.count_cache_sync(counters);
                 segments
             }
-            TranslationMode::Translated(_) | TranslationMode::Direct { .. } => {
-                self.map_separately(elements, direction, counters)?
-            }
+            None => self.map_separately(elements, direction, counters)?,
         };
         let mut left = elements;
         for segment in &segments {
@@ -166,7 +165,8 @@ impl Mapper {
     /// Unmaps a scatter list, given the elements that were mapped and the segments that resulted.
     ///
     /// # Errors
-    /// [`DmaError`]
+    /// After [`DmaError::Free`] and [`DmaError::NoMemory`] the list is unmapped, as [`unmap`](Self::unmap) says. After
+    /// [`DmaError::Unmap`] a part of it may be. After any other error all of it is still mapped.
     pub fn unmap_list(
         &self,
         elements: &[Element],
@@ -177,22 +177,25 @@ impl Mapper {
         let named =
             |segment: &Segment| Named { at: segment.at, bytes: segment.bytes, direction, kind: Kind::List };
         segments.iter().try_for_each(|segment| self.check(named(segment)))?;
-        match &self.mode {
-            TranslationMode::Translated(domain) if !elements.iter().any(|one| self.must_bounce(*one)) => {
-                self.count_cache_sync(counters);
-                domain.unmap_list(elements, segments, &self.limits, counters)?;
+        let Some(domain) = self.domain_for(elements) else {
+            let mut result = Ok(());
+            for segment in segments {
+                // All are unmapped, also after one that failed.
+                let unmapped = self.unmap_and_copy_back(segment.at, segment.bytes, direction, counters);
+                result = result.and(self.forget_unmapped(named(segment), unmapped));
             }
-            TranslationMode::Translated(_) | TranslationMode::Direct { .. } => {
-                for segment in segments {
-                    self.unmap_and_copy_back(segment.at, segment.bytes, direction, counters)?;
-                }
-            }
+            return result;
+        };
+        self.count_cache_sync(counters);
+        let result = domain.unmap_list(elements, segments, &self.limits, counters);
+        if is_unmapped(&result) {
+            segments.iter().for_each(|segment| self.forget(named(segment)));
         }
-        segments.iter().for_each(|segment| self.forget(named(segment)));
-        Ok(())
+        result
     }
 
-    /// Passes ownership of a part of a buffer to the CPU, which may then read what the adapter wrote.
+    /// Passes ownership of a part of a buffer to the CPU, which may then read what the adapter wrote. `offset` and `bytes` are in
+    /// bytes, relative to `at`, which [`map`](Self::map) returned.
     ///
     /// # Errors
     /// [`DmaError::Misuse`] with checks on; [`DmaError::NoMemory`] if a bounced buffer is outside the memory.
@@ -207,7 +210,8 @@ impl Mapper {
         self.transfer_ownership(Part { at, offset, bytes }, direction, Owner::Cpu, counters)
     }
 
-    /// Passes ownership of a part of a buffer back to the adapter.
+    /// Passes ownership of a part of a buffer back to the adapter. `offset` and `bytes` are in bytes, relative to `at`, which
+    /// [`map`](Self::map) returned.
     ///
     /// # Errors
     /// As for [`sync_for_cpu`](Self::sync_for_cpu).
@@ -236,10 +240,10 @@ impl Mapper {
     /// and the coherent mask does not cover it, memory above it is not looked for.
     ///
     /// # Errors
-    /// [`DmaError`]; also without a [pool](Self::with_coherent).
+    /// [`DmaError`]; [`DmaError::NoPool`] without a [pool](Self::with_coherent).
     pub fn allocate_coherent(&self, bytes: u64, counters: &mut DmaCounters) -> Result<Coherent, DmaError> {
+        let pool = self.coherent.as_ref().ok_or(DmaError::NoPool)?;
         let none = DmaError::NoBuffer { memory: MemoryAddress(0), bytes };
-        let pool = self.coherent.as_ref().ok_or_else(|| none.clone())?;
         let bytes = Pool::whole_pages(bytes).ok_or(none)?;
         let mask = self.limits.coherent_mask;
         let (memory, at) = match &self.mode {
@@ -261,17 +265,17 @@ impl Mapper {
     /// Frees coherent memory.
     ///
     /// # Errors
-    /// [`DmaError`]
+    /// After [`DmaError::Free`] it is unmapped, and addresses of it stay unused. After any other error it is still mapped.
     pub fn free_coherent(&self, coherent: Coherent, counters: &mut DmaCounters) -> Result<(), DmaError> {
         let Coherent { memory, at, bytes } = coherent;
         let named = Named { at, bytes, direction: Direction::Bidirectional, kind: Kind::Coherent };
         self.check(named)?;
-        match &self.mode {
-            TranslationMode::Direct { .. } => counters.unmappings += 1,
-            TranslationMode::Translated(domain) => domain.unmap(at, bytes, counters)?,
+        let unmapped = self.unmap_from_bus(at, bytes, counters);
+        if !is_unmapped(&unmapped) {
+            return unmapped;
         }
         self.forget(named);
-        self.coherent.as_ref().map_or(Ok(()), |pool| pool.free(memory, bytes))
+        unmapped.and(self.coherent.as_ref().map_or(Ok(()), |pool| pool.free(memory, bytes)))
     }
 
     /// Checks that nothing is mapped any more, if checks are on. Call it when the driver releases the adapter.
@@ -361,12 +365,22 @@ impl Mapper {
     ) -> Result<(), DmaError> {
         self.count_cache_sync(counters);
         let bounced = self.bounce_buffer_at(at);
+        let unmapped = self.unmap_from_bus(at, bytes, counters);
+        if !is_unmapped(&unmapped) {
+            return unmapped;
+        }
+        // Copy back only now that the adapter can't write any more.
+        let copied = bounced.map_or(Ok(()), |(bounce, memory)| bounce.release(memory, direction, counters));
+        unmapped.and(copied)
+    }
+
+    /// Removes bus addresses, so that the adapter can't use them any more.
+    fn unmap_from_bus(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), DmaError> {
         match &self.mode {
             TranslationMode::Direct { .. } => counters.unmappings += 1,
             TranslationMode::Translated(domain) => domain.unmap(at, bytes, counters)?,
         }
-        // Copy back only now that the adapter can't write any more.
-        bounced.map_or(Ok(()), |(bounce, memory)| bounce.release(memory, direction, counters))
+        Ok(())
     }
 
     /// Maps each element separately.
@@ -381,14 +395,28 @@ impl Mapper {
             match self.map_or_bounce(*element, direction, counters) {
                 Ok(at) => segments.push(Segment { at, bytes: element.bytes }),
                 Err(error) => {
-                    for segment in &segments {
-                        self.unmap_and_copy_back(segment.at, segment.bytes, Direction::ToDevice, counters)?;
+                    // The adapter has written nothing that would have to be copied back.
+                    let mut undone = Ok(());
+                    for Segment { at, bytes } in segments {
+                        undone =
+                            undone.and(self.unmap_and_copy_back(at, bytes, Direction::ToDevice, counters));
                     }
-                    return Err(error);
+                    return Err(undone.err().unwrap_or(error));
                 }
             }
         }
         Ok(segments)
+    }
+
+    /// The domain that maps a whole scatter list; `None` if its elements are mapped separately, because nothing translates or one
+    /// needs a bounce buffer.
+    fn domain_for(&self, elements: &[Element]) -> Option<&Domain> {
+        match &self.mode {
+            TranslationMode::Translated(domain) if !elements.iter().any(|one| self.must_bounce(*one)) => {
+                Some(domain)
+            }
+            TranslationMode::Translated(_) | TranslationMode::Direct { .. } => None,
+        }
     }
 
     /// Whether a buffer needs a bounce buffer: out of the adapter's reach, or not whole pages for an untrusted adapter.
@@ -481,6 +509,14 @@ impl Mapper {
         if let Some(debug) = &self.debug {
             debug.remove(named);
         }
+    }
+
+    /// Removes a recorded mapping if an unmap with this result has removed it. Returns the result.
+    fn forget_unmapped(&self, named: Named, result: Result<(), DmaError>) -> Result<(), DmaError> {
+        if is_unmapped(&result) {
+            self.forget(named);
+        }
+        result
     }
 
     /// Runs a check on the recorded mappings, if misuse is checked.

@@ -71,6 +71,14 @@ pub enum MapError {
         /// The memory.
         memory: MemoryAddress,
     },
+    /// The memory is not part of that with which the translation was made.
+    #[error("{bytes:#x} bytes from {memory} are not in the memory with which the translation was made")]
+    OtherMemory {
+        /// The first address.
+        memory: MemoryAddress,
+        /// Length of the range.
+        bytes: u64,
+    },
     /// No page is free for a table.
     #[error("no memory left for translation tables")]
     OutOfFrames,
@@ -156,7 +164,7 @@ pub trait Translation: Send + Sync {
     fn invalidate_all(&self, counters: &mut DmaCounters);
 
     /// Whether [`unmap`](Self::unmap) itself invalidates before it returns, as the kernel does behind VFIO, and POWER's
-    /// hypervisor. Then nobody calls [`invalidate`](Self::invalidate).
+    /// hypervisor. Then a [`Domain`](crate::Domain) does not call [`invalidate`](Self::invalidate).
     fn unmap_invalidates(&self) -> bool {
         false
     }

@@ -707,7 +707,7 @@ fn coherent_memory_is_shared() {
         assert_eq!(seen, [6]);
         rig.mapper.free_coherent(coherent, &mut counters).unwrap();
         let all = rig.mapper.allocate_coherent(POOL_BYTES, &mut counters).unwrap();
-        assert!(matches!(rig.mapper.allocate_coherent(1, &mut counters), Err(DmaError::NoAddresses { .. })));
+        assert!(matches!(rig.mapper.allocate_coherent(1, &mut counters), Err(DmaError::PoolFull { .. })));
         rig.mapper.free_coherent(all, &mut counters).unwrap();
         rig.mapper.close().unwrap();
     }
@@ -773,6 +773,11 @@ fn an_element_that_fails_leaves_nothing_mapped() {
         let failed = rig.mapper.map_list(&[fits, fits, beyond], Direction::ToDevice, &mut counters);
         assert!(matches!(failed, Err(DmaError::Map(_))), "{failed:?}");
         assert_eq!(domain.usage().allocated_pages, 0);
+        assert_eq!(
+            (counters.mappings, counters.allocations),
+            (2, if lists == ListRanges::One { 1 } else { 3 })
+        );
+        assert_eq!((counters.unmappings, counters.frees), (counters.mappings, counters.allocations));
         assert!((0..64).all(|page| domain.translation().find(BusAddress(page * PAGE)).is_none()));
         assert!(rig.mapper.map_list(&[], Direction::ToDevice, &mut counters).is_err());
     }

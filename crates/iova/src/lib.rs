@@ -11,26 +11,28 @@
 //! ones, for comparison. A type parameter says how a wrong free is treated: of a range that was freed already, has another size
 //! or was never allocated.
 //!
-//! | | a wrong free | time of Linux's (`docs/validation/allocators.md`) |
+//! | | a wrong free | time, where Linux's is 1 (`docs/validation/allocators.md`) |
 //! |---|---|---|
-//! | [`Trusting`] | is not found, and later allocations may overlap, as in Linux | at most about half |
-//! | [`Audited`] | may be found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, more if ranges are freed on other CPUs |
-//! | [`Checked`] | is found at once | about two thirds; twice, if many CPUs have neighbouring ranges |
+//! | [`Trusting`] | is not found, and later allocations may overlap, as in Linux | about half (0.36 to 0.61); up to 0.94 if other CPUs free or the space is nearly full |
+//! | [`Audited`] | may be found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, but up to 1.8 if other CPUs free and 0.98 if the space is nearly full |
+//! | [`Checked`] | is found at once | 0.5 to 2: most if many CPUs have neighbouring ranges |
+//!
+//! Without restartable sequences there are locks, with which [`Trusting`] takes up to 2.64.
 //!
 //! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: an offset is added to the memory's address | | all |
 //! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges; if nothing fits, all CPUs' stacks are emptied first | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
-//! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see there | 2^40 pages |
-//! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see there | 2^32 pages |
-//! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see there | 2^32 pages |
+//! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see the type | 2^40 pages |
+//! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see the type | 2^32 pages |
+//! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see the type | 2^32 pages |
 //! | [`Rbtree`] | one lock, a tree walk from the last found range (Linux before 4.7) | every fit above the lowest page | all |
 //! | [`GapTree`] | one lock, O(log n) | every fit | all |
 //! | [`BitTree`] | one lock, O(log64 of the space) | every fit | 2^32 pages |
 //!
 //! All but [`Direct`] guarantee that allocated ranges don't overlap, contain no reserved page, and respect limit and alignment.
-//! In all but [`Percpu`] with [`Audited`] or [`Trusting`], freeing a range twice, with another size, or without having allocated it is an
-//! error that changes nothing.
+//! All but [`Direct`] and [`Percpu`] with [`Audited`] or [`Trusting`] refuse a wrong free and change nothing; for the limits of
+//! [`Checked`] see [Pitfalls](#pitfalls).
 //!
 //! ```
 //! use iova::{Checked, Range, Request, Space, Trusting, host_percpu};

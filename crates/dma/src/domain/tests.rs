@@ -81,6 +81,85 @@ impl Translation for AnyTable {
     }
 }
 
+/// A table that maps once, and counts invalidations.
+struct MapsOnce {
+    table: AnyTable,
+    mappings: AtomicU64,
+    invalidations: AtomicU64,
+    unmap_invalidates: bool,
+}
+
+impl Translation for MapsOnce {
+    fn window(&self) -> &Window {
+        self.table.window()
+    }
+
+    fn map(
+        &self,
+        at: BusAddress,
+        _memory: MemoryAddress,
+        _bytes: u64,
+        _access: Access,
+        _counters: &mut DmaCounters,
+    ) -> Result<(), MapError> {
+        match self.mappings.fetch_add(1, Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(MapError::Mapped { at }),
+        }
+    }
+
+    fn unmap(&self, at: BusAddress, bytes: u64, counters: &mut DmaCounters) -> Result<(), UnmapError> {
+        self.table.unmap(at, bytes, counters)
+    }
+
+    fn invalidate(&self, _at: BusAddress, _bytes: u64, _counters: &mut DmaCounters) {
+        self.invalidations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn invalidate_all(&self, _counters: &mut DmaCounters) {
+        self.invalidations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn unmap_invalidates(&self) -> bool {
+        self.unmap_invalidates
+    }
+
+    fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
+        self.table.find(at)
+    }
+}
+
+#[test]
+fn a_list_that_fails_is_invalidated_as_if_it_were_unmapped() {
+    for (unmap_invalidates, is_lazy, at_once, in_all) in
+        [(false, false, 1, 1), (false, true, 0, 1), (true, false, 0, 0)]
+    {
+        let translation = Arc::new(MapsOnce {
+            table: AnyTable(window()),
+            mappings: AtomicU64::new(0),
+            invalidations: AtomicU64::new(0),
+            unmap_invalidates,
+        });
+        let builder = Domain::builder(Arc::clone(&translation) as Arc<dyn Translation>);
+        let builder = if is_lazy { builder.flush_queue(FlushQueue::new(1, || 0)) } else { builder };
+        let (domain, mut counters) = (builder.assemble().unwrap(), DmaCounters::default());
+        let invalidations = || translation.invalidations.load(Ordering::Relaxed);
+        let failed = domain.map_list(&[BUFFER, BUFFER], Access::Write, &Limits::of_bits(48), &mut counters);
+        assert!(matches!(failed, Err(DmaError::Map(MapError::Mapped { .. }))), "{failed:?}");
+        assert_eq!(invalidations(), at_once);
+        domain.flush(&mut counters);
+        assert_eq!(invalidations(), in_all);
+        assert_eq!((counters.mappings, counters.unmappings), (1, 1));
+        assert_eq!((counters.allocations, counters.frees), (1, 1));
+        assert_eq!(domain.usage().allocated_pages, 0);
+    }
+}
+
+/// All addresses, in pages of 4 KiB.
+fn window() -> Window {
+    Window { first: BusAddress(0), last: BusAddress(u64::MAX), granule_bytes: PAGE, reserved: Vec::new() }
+}
+
 /// A domain, and the requests that its allocator received.
 fn domain() -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
     domain_with(|builder| builder)
@@ -90,15 +169,9 @@ fn domain() -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
 fn domain_with(
     choose: impl FnOnce(DomainBuilder) -> DomainBuilder,
 ) -> (Domain, Arc<Mutex<Vec<ReceivedRequest>>>) {
-    let window = Window {
-        first: BusAddress(0),
-        last: BusAddress(u64::MAX),
-        granule_bytes: PAGE,
-        reserved: Vec::new(),
-    };
     let asked = Arc::new(Mutex::default());
     let recording = Recording { asked: Arc::clone(&asked), next: AtomicU64::new(16) };
-    let builder = Domain::builder(Arc::new(AnyTable(window))).allocator(|_| Ok(Box::new(recording)));
+    let builder = Domain::builder(Arc::new(AnyTable(window()))).allocator(|_| Ok(Box::new(recording)));
     (choose(builder).assemble().unwrap(), asked)
 }
 

@@ -120,7 +120,7 @@ impl MappingRecords {
     ) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
         if !self.memory.ram().holds(wanted.memory, wanted.bytes) {
-            return Err(MapError::Unreachable { memory: wanted.memory });
+            return Err(MapError::OtherMemory { memory: wanted.memory, bytes: wanted.bytes });
         }
         let mut mapped = self.mapped();
         if let Some((at, _)) = overlapping_mapping(&mapped, wanted.at.0, wanted.bytes) {
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(kernel.find(BusAddress(0x5123)), Some(memory_at(&kernel, 0x2123)));
         for (offset, bytes) in [(PAGE.wrapping_neg(), PAGE), (16 * PAGE, PAGE), (15 * PAGE, 2 * PAGE)] {
             let memory = memory_at(&kernel, offset);
-            assert_eq!(map(&kernel, 0x9000, offset, bytes), Err(MapError::Unreachable { memory }));
+            assert_eq!(map(&kernel, 0x9000, offset, bytes), Err(MapError::OtherMemory { memory, bytes }));
         }
         for (at, bytes) in [(0x4000, PAGE), (0x5000, PAGE), (0x3000, 2 * PAGE), (0x3000, 8 * PAGE)] {
             assert_eq!(map(&kernel, at, 0, bytes), Err(MapError::Mapped { at: BusAddress(0x4000) }));
