@@ -37,7 +37,7 @@ pub struct Head {
 
 impl Head {
     /// A head without warnings.
-    pub(crate) fn new(schema: &'static str, origin: Origin, machine: HostSummary) -> Self {
+    pub fn new(schema: &'static str, origin: Origin, machine: HostSummary) -> Self {
         let Origin { made_by, command, date } = origin;
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let on = format!("{}, Linux {}", known(&machine.cpu), known(&machine.kernel));

@@ -10,6 +10,7 @@ use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
 use model::sweep::Shard;
 use nvme::takeover::Accepted;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use toll::Tolerance;
 
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     /// Measure IOVA allocators, DMA mappings, memory accesses and disk reads on this machine
     #[command(subcommand)]
     Bench(Bench),
+    Watch(Watch),
     /// Read and write NVMe disks from user space, bypassing the kernel
     #[command(subcommand)]
     Blk(Blk),
@@ -492,6 +494,33 @@ pub(crate) enum Bench {
     Memtype(BenchMemtype),
 }
 
+/// Count and time DMA mapping on the running kernel, by adapter, stage and I/O
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll watch
+  sudo iotoll watch --adapter 0000:3b:00.0 -- fio --name=read --filename=/dev/nvme0n1 --readonly --rw=randread --runtime=10
+
+Changes nothing. BPF programs count calls of the kernel's DMA functions and their time; they end with iotoll, also if it is killed. \
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, and says so.")]
+pub(crate) struct Watch {
+    /// PCI address of an adapter to show; can be repeated [default: all]
+    #[arg(long = "adapter", value_name = "ADDRESS")]
+    pub(crate) adapters: Vec<String>,
+    /// Seconds to watch [default: until COMMAND ends, or 10]
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Seconds between two lines of each adapter
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_seconds)]
+    pub(crate) interval: f64,
+    /// Print one JSON document with schema iotoll.watch/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A command to run meanwhile
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// Number and length of measured rounds.
 #[derive(Debug, Args)]
 pub(crate) struct Pace {
@@ -829,6 +858,12 @@ fn parse_thread_count(text: &str) -> Result<usize, String> {
         Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
         _ => Err(format!("expected 1 to {THREADS_MAX}")),
     }
+}
+
+/// Parses seconds, a hundredth to a year.
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.01..=31_557_600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds from 0.01 to 31557600".to_owned())
 }
 
 /// Parses a number that must not be zero.

@@ -36,6 +36,7 @@ mod source;
 mod sweep;
 mod tolls;
 mod usage;
+mod watch;
 mod whole_file;
 
 use cli::{Command, Mtrr};
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Some(Command::Mtrr(Mtrr::Plan(args))) => mtrr::run(&args),
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Watch(args)) => watch::run(&args),
         Some(Command::Blk(command)) => blk::run(&command),
         Some(Command::Model(command)) => model::run(&command),
         #[cfg(feature = "sweep")]

@@ -22,11 +22,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("inspection", &["toll", "ddw", "host"]),
     ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
-    ("report", &["escape", "toll", "host", "bench", "model"]),
+    ("watch", &["toll"]),
+    ("report", &["escape", "toll", "host", "bench", "model", "watch"]),
     ("lab-plugin", &[]),
     ("lab-guest", &["dma", "nvme"]),
     ("lab", &["toll"]),
-    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "model", "report", "lab", "inspection"]),
+    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "watch", "model", "report", "lab", "inspection"]),
 ];
 
 /// Libraries that only some crates may know.

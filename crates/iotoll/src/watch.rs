@@ -1,0 +1,112 @@
+//! `iotoll watch`: counts and times DMA mapping on the running kernel.
+
+use crate::cli::Watch;
+use crate::date::today;
+use crate::inspect::program_version;
+use crate::output::{self, Outcome};
+use crate::{interrupt, output::print_note};
+use ::watch::{Record, Session};
+use anyhow::Context;
+use bench::{Head, HostSummary, Origin};
+use serde::Serialize;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
+pub(crate) const SCHEMA: &str = "iotoll.watch/1";
+/// Seconds without a command and without `--seconds`.
+const SECONDS_DEFAULT: f64 = 10.0;
+/// How often it looks whether to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(flatten)]
+    record: Record,
+    /// How the command ended, where one was run.
+    command_ended: Option<String>,
+}
+
+/// Watches until the time is over, the command has ended, or a signal arrives.
+pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
+    let stop = interrupt::stop_flag()?;
+    let mut session = Session::start(args.adapters.clone())?;
+    let mut command = start(args)?;
+    let seconds = args.seconds.or(command.is_none().then_some(SECONDS_DEFAULT)).map(Duration::from_secs_f64);
+    let (begun, mut last) = (Instant::now(), Instant::now());
+    let interval = Duration::from_secs_f64(args.interval);
+    if !args.json {
+        output::print_text(&report::watch_interval_title())?;
+    }
+    let mut ended = None;
+    loop {
+        let is_over =
+            seconds.is_some_and(|seconds| begun.elapsed() >= seconds) || stop.load(Ordering::Relaxed);
+        if let Some(child) = &mut command {
+            ended = child.try_wait()?;
+        }
+        let ends = is_over || ended.is_some();
+        if ends || last.elapsed() >= interval {
+            last = Instant::now();
+            let done = session.interval()?;
+            if !args.json {
+                report::watch_interval(&done).iter().try_for_each(|line| output::print_text(line))?;
+            }
+        }
+        if ends {
+            break;
+        }
+        thread::sleep(LOOK.min(interval));
+    }
+    let command_ended = command.map(|child| end(child, ended)).transpose()?;
+    let is_fine = command_ended.as_ref().is_none_or(|(is_fine, _)| *is_fine);
+    show(args, session.finish(), command_ended.map(|(_, words)| words))?;
+    Ok(if is_fine { Outcome::Fine } else { Outcome::Findings })
+}
+
+/// Starts the command, if there is one. With `--json` standard output is the document's alone.
+fn start(args: &Watch) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if args.json {
+        command.stdout(Stdio::from(rustix::io::dup(rustix::stdio::stderr())?));
+    }
+    let child = command.spawn().with_context(|| format!("can't run {}", program.to_string_lossy()))?;
+    Ok(Some(child))
+}
+
+/// Waits for the command, which is told to end if the time was over first. Returns whether it succeeded, and how it ended.
+fn end(mut child: Child, ended: Option<ExitStatus>) -> anyhow::Result<(bool, String)> {
+    if let Some(status) = ended {
+        return Ok((status.success(), status.to_string()));
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
+    let status = child.wait()?;
+    Ok((true, format!("told to end after the time: {status}")))
+}
+
+/// Prints the results.
+fn show(args: &Watch, record: Record, command_ended: Option<String>) -> anyhow::Result<()> {
+    let origin =
+        Origin { made_by: program_version().to_owned(), command: std::env::args().collect(), date: today()? };
+    let mut head = Head::new(SCHEMA, origin, HostSummary::here());
+    if let Some(words) = command_ended.as_ref().filter(|words| *words != "exit status: 0") {
+        head.warnings.push(format!("the command failed: {words}"));
+    }
+    if args.json {
+        return output::print_json(&Document { head, record, command_ended });
+    }
+    if let Some(words) = &command_ended {
+        print_note(&format!("the command ended: {words}"));
+    }
+    output::print_text("")?;
+    output::print_page(&report::watch(&head, &record))
+}

@@ -1,0 +1,304 @@
+//! The kernel's BPF system call: tables, programs, and where they are attached. All ends when its file descriptors are closed, also when
+//! this process is killed: nothing is left in the kernel.
+//!
+//! Numbers and structures are those of `include/uapi/linux/bpf.h`.
+
+#![allow(unsafe_code, reason = "the C library has no function for this system call")]
+
+use crate::assembler::Instruction;
+use std::ffi::CStr;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOKUP_ELEM: libc::c_int = 1;
+const MAP_GET_NEXT_KEY: libc::c_int = 4;
+const PROG_LOAD: libc::c_int = 5;
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const ENABLE_STATS: libc::c_int = 32;
+
+const PROG_TYPE_TRACING: u32 = 26;
+/// Helpers that read the kernel's memory are for programs under the GPL, or a licence beside it.
+const LICENCE: &CStr = c"Dual MIT/GPL";
+/// Bytes for the kernel's reasons against a program.
+const LOG_BYTES: usize = 64 << 10;
+
+/// How a table finds values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Array = 2,
+    Hash = 1,
+    /// A value for each CPU.
+    PerCpuHash = 5,
+    /// Forgets keys that were not used for long when it is full.
+    LruHash = 9,
+}
+
+/// When a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Entry = 24,
+    Exit = 25,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries_max: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct MapElement {
+    map: u32,
+    _padding: u32,
+    key: u64,
+    /// The value, or the next key.
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ProgLoad {
+    kind: u32,
+    instructions: u32,
+    first_instruction: u64,
+    licence: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    attach_type: u32,
+    btf: u32,
+    function_info_bytes: u32,
+    function_info: u64,
+    function_infos: u32,
+    line_info_bytes: u32,
+    line_info: u64,
+    line_infos: u32,
+    attach_to: u32,
+    attach_program: u32,
+    _padding: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RawTracepoint {
+    name: u64,
+    program: u32,
+    _padding: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct GetInfo {
+    descriptor: u32,
+    bytes: u32,
+    information: u64,
+}
+
+/// Words of the kernel's information on a program (`struct bpf_prog_info`) up to those that are read.
+const PROGRAM_WORDS: usize = 27;
+const RUN_TIME_NS: usize = 24;
+const RUN_COUNT: usize = 25;
+const RECURSION_MISSES: usize = 26;
+
+/// The kernel measures the run time of all programs while this exists (since Linux 5.8, for CAP_SYS_ADMIN).
+#[derive(Debug)]
+pub(crate) struct RunStatistics {
+    _descriptor: OwnedFd,
+}
+
+impl RunStatistics {
+    pub(crate) fn enable() -> io::Result<Self> {
+        // 0: BPF_STATS_RUN_TIME.
+        open(ENABLE_STATS, &mut 0_u32).map(|descriptor| Self { _descriptor: descriptor })
+    }
+}
+
+/// What the kernel counted of programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Runs while [`RunStatistics`] were enabled.
+    pub(crate) runs: u64,
+    /// Their nanoseconds.
+    pub(crate) ns: u64,
+    /// Runs left out since the program interrupted itself; Linux counts them since 5.12.
+    pub(crate) misses: u64,
+}
+
+impl Runs {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.ns += other.ns;
+        self.misses += other.misses;
+    }
+}
+
+/// The system call. Returns its result, a descriptor for some commands.
+fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the kernel reads and writes `attributes` within its size, and the memory that it points to, which each caller
+    // keeps for the call with the sizes that the kernel assumes.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+/// The system call for commands that return a descriptor.
+fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the descriptor is new, and nobody else has it.
+    bpf(command, attributes).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// A table that programs and this process share.
+#[derive(Debug)]
+pub(crate) struct Map {
+    descriptor: OwnedFd,
+    key_bytes: usize,
+    /// Bytes that a look-up returns: with a value for each CPU those of all.
+    value_bytes: usize,
+}
+
+impl Map {
+    /// A table. `cpus` is the number of possible CPUs.
+    pub(crate) fn new(
+        kind: Kind,
+        key_bytes: u32,
+        value_bytes: u32,
+        entries_max: u32,
+        cpus: usize,
+    ) -> io::Result<Self> {
+        let mut attributes = MapCreate { kind: kind as u32, key_bytes, value_bytes, entries_max, flags: 0 };
+        let values = if kind == Kind::PerCpuHash { cpus } else { 1 };
+        let value_bytes = value_bytes.next_multiple_of(8) as usize * values;
+        let descriptor = open(MAP_CREATE, &mut attributes)?;
+        Ok(Self { descriptor, key_bytes: key_bytes as usize, value_bytes })
+    }
+
+    fn element(&self, key: *const u8, value: *mut u8) -> MapElement {
+        let map = self.descriptor.as_raw_fd() as u32;
+        MapElement { map, key: key as u64, value: value as u64, ..MapElement::default() }
+    }
+
+    /// The value of a key, as 64-bit words.
+    pub(crate) fn get(&self, key: &[u8]) -> io::Result<Vec<u64>> {
+        assert_eq!(key.len(), self.key_bytes, "the kernel reads as many");
+        let mut value = vec![0_u64; self.value_bytes.div_ceil(8)];
+        bpf(MAP_LOOKUP_ELEM, &mut self.element(key.as_ptr(), value.as_mut_ptr().cast()))?;
+        Ok(value)
+    }
+
+    /// All keys. A key that is added meanwhile may be among them or not.
+    pub(crate) fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let mut next = vec![0_u8; self.key_bytes];
+            let last = keys.last().map_or(std::ptr::null(), |key| key.as_ptr());
+            match bpf(MAP_GET_NEXT_KEY, &mut self.element(last, next.as_mut_ptr())) {
+                Ok(_) => keys.push(next),
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(keys),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A program that runs each time a function of the kernel is entered or left, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    // The link ends first.
+    _link: OwnedFd,
+    program: OwnedFd,
+}
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The kernel takes no such program here.
+    #[error("the kernel refuses to load a program for it ({source}{})", last_line(.log))]
+    Load {
+        /// Its answer.
+        source: io::Error,
+        /// What it wrote about the program.
+        log: String,
+    },
+    /// The function can't be attached to.
+    #[error("the kernel refuses to attach a program to it ({0})")]
+    Attach(io::Error),
+}
+
+/// What the kernel wrote last before its statistics.
+fn last_line(log: &str) -> String {
+    let line = log.lines().rev().find(|line| !line.starts_with("processed ") && !line.trim().is_empty());
+    line.map(|line| format!(": {line}")).unwrap_or_default()
+}
+
+impl Attached {
+    /// Attaches a program to the function with this number in BTF.
+    pub(crate) fn new(program: &[Instruction], when: When, function: u32) -> Result<Self, AttachError> {
+        let program = load(program, when, function)?;
+        let mut attributes =
+            RawTracepoint { program: program.as_raw_fd() as u32, ..RawTracepoint::default() };
+        let link = open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)?;
+        Ok(Self { _link: link, program })
+    }
+
+    /// What the kernel counted of it.
+    pub(crate) fn runs(&self) -> io::Result<Runs> {
+        let mut words = [0_u64; PROGRAM_WORDS];
+        let mut attributes = GetInfo {
+            descriptor: self.program.as_raw_fd() as u32,
+            bytes: size_of_val(&words) as u32,
+            information: words.as_mut_ptr() as u64,
+        };
+        bpf(OBJ_GET_INFO_BY_FD, &mut attributes)?;
+        Ok(Runs { runs: words[RUN_COUNT], ns: words[RUN_TIME_NS], misses: words[RECURSION_MISSES] })
+    }
+}
+
+/// Loads a program. Only one that is refused is loaded again for the kernel's reasons, since writing them takes it longer.
+fn load(program: &[Instruction], when: When, function: u32) -> Result<OwnedFd, AttachError> {
+    let mut attributes = ProgLoad {
+        kind: PROG_TYPE_TRACING,
+        instructions: program.len() as u32,
+        first_instruction: program.as_ptr() as u64,
+        licence: LICENCE.as_ptr() as u64,
+        attach_type: when as u32,
+        attach_to: function,
+        ..ProgLoad::default()
+    };
+    attributes.name[..6].copy_from_slice(b"iotoll");
+    let mut result = open(PROG_LOAD, &mut attributes);
+    // Verification may be interrupted by a signal.
+    while result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN)) {
+        std::thread::sleep(Duration::from_millis(1));
+        result = open(PROG_LOAD, &mut attributes);
+    }
+    result.map_err(|source| {
+        let mut log = vec![0_u8; LOG_BYTES];
+        (attributes.log_level, attributes.log_bytes) = (1, LOG_BYTES as u32);
+        attributes.log = log.as_mut_ptr() as u64;
+        // Its result is that of the first attempt.
+        drop(open(PROG_LOAD, &mut attributes));
+        let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+        AttachError::Load { source, log: text.into_owned() }
+    })
+}

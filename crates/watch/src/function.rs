@@ -1,0 +1,141 @@
+//! The kernel's functions that are watched, and what their parameters say.
+
+use serde::Serialize;
+use toll::Stage;
+
+/// What a call of a function does for a driver, where that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Action {
+    /// Maps memory for a device.
+    Map,
+    /// Unmaps it.
+    Unmap,
+    /// Allocates memory that stays mapped.
+    AllocateCoherent,
+    /// Frees it.
+    FreeCoherent,
+    /// Hands mapped memory to the device or back, by copies or cache maintenance where those are needed.
+    Sync,
+    /// Allocates an IOVA.
+    AllocateIova,
+    /// Takes an IOVA from the tree, since the CPU's cache had none.
+    MissIova,
+    /// Writes entries of an I/O page table.
+    WriteTable,
+    /// Clears entries of an I/O page table.
+    ClearTable,
+    /// Sends invalidations to the IOMMU, and waits until they are done where it does.
+    Invalidate,
+    /// Takes a bounce buffer. Data for the device, or both ways, is copied into it.
+    TakeBounce,
+    /// Returns a bounce buffer. Data from the device, or both ways, is copied out of it.
+    ReturnBounce,
+}
+
+/// A function of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// The stage that its own time belongs to, without that of watched functions that it calls.
+    pub stage: Stage,
+    /// What a call is counted as. A call within another of the same action is not counted.
+    pub action: Option<Action>,
+    /// Parameters with the device, of which the first that a kernel's function has is taken.
+    pub(crate) device: &'static [&'static str],
+    /// Parameters with the number of bytes.
+    pub(crate) bytes: &'static [&'static str],
+    /// Parameters with the number of parts: of a scatter list, or commands to the IOMMU.
+    pub(crate) parts: &'static [&'static str],
+}
+
+const DEVICE: &[&str] = &["dev", "hwdev"];
+const BYTES: &[&str] = &["size", "mapping_size"];
+
+/// A function of the DMA API, which takes the device and bytes.
+const fn api(name: &'static str, stage: Stage, action: Action) -> Function {
+    Function { name, stage, action: Some(action), device: DEVICE, bytes: BYTES, parts: &[] }
+}
+
+/// A function of the DMA API, which takes the device and a scatter list.
+const fn list(name: &'static str, stage: Stage, action: Action) -> Function {
+    Function { name, stage, action: Some(action), device: DEVICE, bytes: &[], parts: &["nents"] }
+}
+
+/// A function below the DMA API, which works for the device of its caller.
+const fn inner(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
+    Function { name, stage, action, device: &[], bytes: &["size"], parts: &["count", "n"] }
+}
+
+/// A function that allocates or frees IOVAs. Its size is in pages, so it is not counted.
+const fn iova(name: &'static str, action: Option<Action>) -> Function {
+    Function { name, stage: Stage::Iova, action, device: &[], bytes: &[], parts: &[] }
+}
+
+/// All, in the order of their numbers. A kernel has some of them: names changed from version to version, and others are inlined.
+///
+/// Linux 5.10 to 6.18: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
+/// `drivers/iommu/amd/iommu.c`, `drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c`, `kernel/dma/{mapping,swiotlb}.c`.
+pub const FUNCTIONS: &[Function] = &[
+    api("dma_map_page_attrs", Stage::DmaMap, Action::Map),
+    api("dma_map_phys", Stage::DmaMap, Action::Map),
+    api("dma_map_resource", Stage::DmaMap, Action::Map),
+    list("dma_map_sg_attrs", Stage::DmaMap, Action::Map),
+    list("dma_map_sgtable", Stage::DmaMap, Action::Map),
+    api("dma_iova_try_alloc", Stage::DmaMap, Action::Map),
+    api("dma_unmap_page_attrs", Stage::DmaUnmap, Action::Unmap),
+    api("dma_unmap_phys", Stage::DmaUnmap, Action::Unmap),
+    api("dma_unmap_resource", Stage::DmaUnmap, Action::Unmap),
+    list("dma_unmap_sg_attrs", Stage::DmaUnmap, Action::Unmap),
+    api("dma_iova_destroy", Stage::DmaUnmap, Action::Unmap),
+    api("dma_alloc_attrs", Stage::DmaMap, Action::AllocateCoherent),
+    api("dma_free_attrs", Stage::DmaUnmap, Action::FreeCoherent),
+    api("dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync),
+    api("dma_sync_single_for_device", Stage::DmaMap, Action::Sync),
+    api("__dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync),
+    api("__dma_sync_single_for_device", Stage::DmaMap, Action::Sync),
+    iova("iommu_dma_alloc_iova", Some(Action::AllocateIova)),
+    iova("iommu_dma_free_iova", None),
+    iova("alloc_iova_fast", Some(Action::AllocateIova)),
+    iova("free_iova_fast", None),
+    iova("alloc_iova", Some(Action::MissIova)),
+    inner("iommu_map", Stage::TableWrite, Some(Action::WriteTable)),
+    inner("iommu_map_atomic", Stage::TableWrite, Some(Action::WriteTable)),
+    inner("iommu_map_nosync", Stage::TableWrite, Some(Action::WriteTable)),
+    inner("iommu_map_sg", Stage::TableWrite, Some(Action::WriteTable)),
+    inner("iommu_map_sg_atomic", Stage::TableWrite, Some(Action::WriteTable)),
+    inner("iommu_unmap", Stage::TableWrite, Some(Action::ClearTable)),
+    inner("iommu_unmap_fast", Stage::TableWrite, Some(Action::ClearTable)),
+    inner("qi_submit_sync", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("amd_iommu_domain_flush_pages", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("amd_iommu_iotlb_sync", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("amd_iommu_flush_iotlb_all", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("arm_smmu_cmdq_issue_cmdlist", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("viommu_sync_req", Stage::Invalidation, Some(Action::Invalidate)),
+    inner("fq_flush_timeout", Stage::Invalidation, None),
+    api("swiotlb_map", Stage::Bounce, Action::TakeBounce),
+    api("swiotlb_tbl_map_single", Stage::Bounce, Action::TakeBounce),
+    api("swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
+    api("__swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
+    inner("swiotlb_bounce", Stage::Bounce, None),
+];
+
+/// Bits of a function's number in a path. The number is one more than its place in [`FUNCTIONS`].
+pub(crate) const NUMBER_BITS: u32 = 6;
+
+const _: () = assert!(FUNCTIONS.len() < 1 << NUMBER_BITS);
+
+/// The functions of a path, the outermost first.
+pub(crate) fn of_path(mut path: u64) -> Vec<&'static Function> {
+    let mut functions = Vec::new();
+    while path != 0 {
+        let number = (path & ((1 << NUMBER_BITS) - 1)) as usize;
+        functions.extend(number.checked_sub(1).and_then(|index| FUNCTIONS.get(index)));
+        path >>= NUMBER_BITS;
+    }
+    functions.reverse();
+    functions
+}

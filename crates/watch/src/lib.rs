@@ -1,0 +1,50 @@
+//! Counts and times DMA mapping on the running kernel, by device and stage.
+//!
+//! BPF programs run when a function of the kernel's DMA layer is entered and left ([`FUNCTIONS`]). They count and add up time in the
+//! kernel, so an I/O costs some hundred nanoseconds and no event is copied out. They end with this process, however that ends: nothing
+//! of them stays in the kernel, and no file or setting is changed.
+//!
+//! ```text
+//!   Session    start, interval, interval, ..., finish -> Record
+//!     |   |
+//!     |   +-- completed   requests, packets, interrupts: the kernel's own counters
+//!     v
+//!   Watcher    attaches programs, reads their tables -> Reading
+//!     |
+//!     +-- function   which functions, and what their parameters say (BTF)
+//!     +-- programs   what the programs do, written by the assembler
+//!     +-- bpf        the system call
+//! ```
+//!
+//! The programs are of the kind that runs at the entry and exit of functions (fentry and fexit), which Linux has on x86-64 since 5.5 and on
+//! 64-bit Arm since 6.0. They need root, or CAP_BPF, CAP_PERFMON and for their own cost CAP_SYS_ADMIN.
+//!
+//! # Pitfalls
+//!
+//! - A function that the compiler inlined can't be watched: its time belongs to its caller.
+//! - Times include interrupts that came within.
+//! - An IOMMU driver does not know for which device it works. Invalidations within an unmap belong to its device; those of a flush queue's
+//!   timer belong to none.
+#![cfg(target_os = "linux")]
+
+mod assembler;
+mod bpf;
+mod btf;
+mod completed;
+mod function;
+mod programs;
+mod record;
+mod session;
+mod summary;
+mod tally;
+mod watcher;
+
+pub use bpf::AttachError;
+pub use btf::BtfError;
+pub use completed::{Completed, completed};
+pub use function::{Action, FUNCTIONS, Function};
+pub use record::{Activity, Interval, Record, UnwatchedFunction};
+pub use session::Session;
+pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, adapters};
+pub use tally::{Histogram, Tally};
+pub use watcher::{Losses, Reading, Unwatched, WatchError, Watcher};

@@ -1,0 +1,355 @@
+//! The BPF programs that run when a watched function is entered and left.
+//!
+//! A function is called while another runs, and an interrupt may come between. So each kernel stack has a stack of *frames*, one for each
+//! watched function that runs there, and the time of a function is divided into its own and that of the watched functions that it called.
+//!
+//! ```text
+//!   contexts: kernel stack -> depth | frame 0: nothing runs | frame 1: dma_unmap_page_attrs | frame 2: qi_submit_sync | ...
+//!                                                                  | path, start, device, bytes, parts, time of callees
+//!        a function is left: its frame is added up                 v
+//!   tallies:  device, path  -> calls, bytes, parts, time, own time, histograms        (one for each CPU)
+//!   names:    device        -> its name
+//! ```
+//!
+//! A *path* has the numbers of the functions that called each other, the innermost in its lowest bits. The device comes from the function
+//! or its callers: IOMMU drivers don't know for whom they work.
+
+use crate::assembler::{Assembler, Condition, Helper, Instruction, Label, Register};
+use crate::function::NUMBER_BITS;
+use Register::{Frame, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
+use std::os::fd::BorrowedFd;
+
+/// Most watched functions that run on a kernel stack at once.
+const DEPTH_MAX: i32 = 8;
+/// Bytes by which kernel stacks are aligned: no more than `THREAD_SIZE` on any supported architecture.
+const STACK_BYTES: i32 = 16 << 10;
+
+const FRAMES_AT: i16 = 8;
+const FRAME_BYTES: i16 = 48;
+/// Bytes of a context: depth, and one frame more than functions, for when none runs.
+pub(crate) const CONTEXT_BYTES: u32 = FRAMES_AT as u32 + (DEPTH_MAX as u32 + 1) * FRAME_BYTES as u32;
+
+/// Offsets in a frame.
+mod frame {
+    pub(super) const PATH: i16 = 0;
+    pub(super) const START: i16 = 8;
+    pub(super) const DEVICE: i16 = 16;
+    pub(super) const CALLEES_NS: i16 = 24;
+    pub(super) const BYTES: i16 = 32;
+    pub(super) const PARTS: i16 = 40;
+}
+
+/// Bytes of the key of a tally: device and path.
+pub(crate) const KEY_BYTES: u32 = 16;
+/// Buckets of a histogram: bucket `n` has values from 2^n to below 2^(n+1), the first also 0, the last all above.
+pub(crate) const BUCKETS: usize = 40;
+/// 64-bit words of a tally.
+pub(crate) const TALLY_WORDS: usize = 5 + 2 * BUCKETS;
+
+/// Places of a tally's words.
+pub(crate) mod tally {
+    pub(crate) const CALLS: usize = 0;
+    pub(crate) const BYTES: usize = 1;
+    pub(crate) const PARTS: usize = 2;
+    pub(crate) const NS: usize = 3;
+    pub(crate) const OWN_NS: usize = 4;
+    pub(crate) const NS_BUCKETS: usize = 5;
+    pub(crate) const BYTES_BUCKETS: usize = NS_BUCKETS + super::BUCKETS;
+}
+
+/// Bytes of a device's name with its end.
+pub(crate) const NAME_BYTES: u32 = 32;
+
+/// Calls that were not counted, by reason: the places of the losses' words.
+pub(crate) mod loss {
+    /// A function was left whose entry was not seen.
+    pub(crate) const NO_ENTRY: usize = 0;
+    /// More kernel stacks than the table holds.
+    pub(crate) const CONTEXTS: usize = 1;
+    /// Too many functions called each other.
+    pub(crate) const DEPTH: usize = 2;
+    /// More devices and paths than the table holds, or an interrupt came while it was written.
+    pub(crate) const TALLIES: usize = 3;
+    pub(crate) const WORDS: usize = 4;
+}
+
+/// The tables that programs share with this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tables<'a> {
+    /// By kernel stack: a context.
+    pub(crate) contexts: BorrowedFd<'a>,
+    /// By device and path: a tally for each CPU.
+    pub(crate) tallies: BorrowedFd<'a>,
+    /// By device: its name.
+    pub(crate) names: BorrowedFd<'a>,
+    /// Entry 0: zeros, as many as the largest value needs.
+    pub(crate) zeros: BorrowedFd<'a>,
+    /// Entry 0: the losses.
+    pub(crate) losses: BorrowedFd<'a>,
+}
+
+/// Where a program finds an argument: its place among the 64-bit words that it is called with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) device: Option<usize>,
+    pub(crate) bytes: Option<usize>,
+    pub(crate) parts: Option<usize>,
+}
+
+/// The offset of a device's pointer to its name (`struct device.kobj.name`).
+pub(crate) type NameOffset = i32;
+
+/// The program for the entry of the function with this number.
+pub(crate) fn entry(number: usize, arguments: Arguments, tables: Tables<'_>) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    let code = &mut program;
+    let done = code.label();
+    code.move_register(R6, R1);
+    load_stack(code, R7);
+    find_context(code, tables, done);
+    let is_free = code.label();
+    code.load(R9, R8, 0);
+    code.jump_if(R9, Condition::Below, DEPTH_MAX, is_free);
+    // Frames whose functions were left unseen are dropped with the others.
+    code.store_constant(R8, 0, 0);
+    count_loss(code, tables, loss::DEPTH);
+    code.jump(done);
+    code.place(is_free);
+    // R3: the caller's frame, less FRAMES_AT. The new one follows it.
+    frame_at(code, R3, R9);
+    let (caller, new) = (FRAMES_AT, FRAMES_AT + FRAME_BYTES);
+    code.load(R1, R3, caller + frame::PATH);
+    code.shift_left(R1, NUMBER_BITS as i32);
+    code.or_constant(R1, number as i32);
+    code.store(R3, new + frame::PATH, R1);
+    match arguments.device {
+        Some(place) => code.load(R1, R6, argument_at(place)),
+        None => code.load(R1, R3, caller + frame::DEVICE),
+    }
+    code.store(R3, new + frame::DEVICE, R1);
+    for (argument, field, without) in [(arguments.bytes, frame::BYTES, 0), (arguments.parts, frame::PARTS, 1)]
+    {
+        match argument {
+            Some(place) => {
+                // Parts are of type `int`: the upper half may hold anything.
+                match field {
+                    frame::PARTS => code.load_u32(R1, R6, argument_at(place)),
+                    _ => code.load(R1, R6, argument_at(place)),
+                }
+                code.store(R3, new + field, R1);
+            }
+            None => code.store_constant(R3, new + field, without),
+        }
+    }
+    code.store_constant(R3, new + frame::CALLEES_NS, 0);
+    // The time last, so that little of the program is in it.
+    code.call(Helper::KtimeGetNs);
+    frame_at(code, R3, R9);
+    code.store(R3, new + frame::START, R0);
+    code.add_constant(R9, 1);
+    code.store(R8, 0, R9);
+    code.place(done);
+    code.exit();
+    program.finish()
+}
+
+/// The program for the end of the function with this number.
+pub(crate) fn exit(number: usize, name_at: NameOffset, tables: Tables<'_>) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    let code = &mut program;
+    let done = code.label();
+    code.call(Helper::KtimeGetNs);
+    code.move_register(R9, R0);
+    load_stack(code, R7);
+    let no_entry = code.label();
+    lookup(code, tables.contexts, -8);
+    code.jump_if(R0, Condition::Equal, 0, no_entry);
+    code.move_register(R8, R0);
+    find_frame(code, number, no_entry);
+    // R7: the caller's frame, less FRAMES_AT. R9: the function's time.
+    let (caller, own) = (FRAMES_AT, FRAMES_AT + FRAME_BYTES);
+    code.load(R1, R7, own + frame::START);
+    code.subtract(R9, R1);
+    code.load(R1, R7, caller + frame::CALLEES_NS);
+    code.add(R1, R9);
+    code.store(R7, caller + frame::CALLEES_NS, R1);
+    code.load(R1, R7, own + frame::DEVICE);
+    code.store(Frame, -16, R1);
+    code.load(R1, R7, own + frame::PATH);
+    code.store(Frame, -8, R1);
+    find_tally(code, name_at, tables, done);
+    let add = |code: &mut Assembler, word: usize| code.add_to_memory(R0, 8 * word as i16, R1);
+    code.move_constant(R1, 1);
+    add(code, tally::CALLS);
+    code.load(R1, R7, own + frame::PARTS);
+    add(code, tally::PARTS);
+    code.move_register(R1, R9);
+    add(code, tally::NS);
+    code.load(R2, R7, own + frame::CALLEES_NS);
+    code.subtract(R1, R2);
+    add(code, tally::OWN_NS);
+    add_to_histogram(code, R9, tally::NS_BUCKETS);
+    code.load(R1, R7, own + frame::BYTES);
+    code.jump_if(R1, Condition::Equal, 0, done);
+    add(code, tally::BYTES);
+    add_to_histogram(code, R1, tally::BYTES_BUCKETS);
+    code.place(done);
+    code.exit();
+    code.place(no_entry);
+    count_loss(code, tables, loss::NO_ENTRY);
+    code.exit();
+    program.finish()
+}
+
+fn argument_at(place: usize) -> i16 {
+    8 * place as i16
+}
+
+/// `to`, and the word at -8, = the kernel stack that the program runs on.
+fn load_stack(code: &mut Assembler, to: Register) {
+    // An address of the program's own stack is one of the kernel's stack. As a pointer it can't be rounded down: it becomes a number by
+    // being added to one in memory. (Programs with 64 bytes of stack or more have one of their own since Linux 6.13.)
+    code.store_constant(Frame, -8, 0);
+    code.move_register(to, Frame);
+    code.add_to_memory(Frame, -8, to);
+    code.load(to, Frame, -8);
+    code.and_constant(to, -STACK_BYTES);
+    code.store(Frame, -8, to);
+}
+
+/// `R0` = the value in a table of the key at this offset of the program's stack, or 0.
+fn lookup(code: &mut Assembler, table: BorrowedFd<'_>, key_at: i32) {
+    code.load_map(R1, table);
+    code.move_register(R2, Frame);
+    code.add_constant(R2, key_at);
+    code.call(Helper::MapLookup);
+}
+
+/// Adds zeros under the key at this offset, unless the table has it. The word at `index_at` is overwritten. `R8` is kept.
+fn insert_zeros(
+    code: &mut Assembler,
+    table: BorrowedFd<'_>,
+    zeros: BorrowedFd<'_>,
+    key_at: i32,
+    index_at: i16,
+) {
+    const NO_EXIST: i32 = 1;
+    let none = code.label();
+    code.store_constant_u32(Frame, index_at, 0);
+    lookup(code, zeros, i32::from(index_at));
+    code.jump_if(R0, Condition::Equal, 0, none);
+    code.move_register(R3, R0);
+    code.load_map(R1, table);
+    code.move_register(R2, Frame);
+    code.add_constant(R2, key_at);
+    code.move_constant(R4, NO_EXIST);
+    code.call(Helper::MapUpdate);
+    code.place(none);
+}
+
+/// `R8` = the context of the kernel stack at -8. Without one it counts a loss and goes to `done`.
+fn find_context(code: &mut Assembler, tables: Tables<'_>, done: Label) {
+    let found = code.label();
+    lookup(code, tables.contexts, -8);
+    code.jump_if(R0, Condition::NotEqual, 0, found);
+    insert_zeros(code, tables.contexts, tables.zeros, -8, -16);
+    lookup(code, tables.contexts, -8);
+    code.jump_if(R0, Condition::NotEqual, 0, found);
+    count_loss(code, tables, loss::CONTEXTS);
+    code.jump(done);
+    code.place(found);
+    code.move_register(R8, R0);
+}
+
+/// `to` = `R8` + `depth` frames, which is FRAMES_AT before the frame at that depth.
+fn frame_at(code: &mut Assembler, to: Register, depth: Register) {
+    code.move_register(to, depth);
+    code.multiply_constant(to, i32::from(FRAME_BYTES));
+    code.add(to, R8);
+}
+
+/// Removes the innermost frame of the function from the context at `R8`, and those within it, whose ends were not seen. `R7` is then
+/// FRAMES_AT before its caller's frame.
+fn find_frame(code: &mut Assembler, number: usize, no_entry: Label) {
+    let found = code.label();
+    code.load(R6, R8, 0);
+    for _ in 0..DEPTH_MAX {
+        code.jump_if(R6, Condition::Below, 1, no_entry);
+        code.jump_if(R6, Condition::Above, DEPTH_MAX, no_entry);
+        code.add_constant(R6, -1);
+        frame_at(code, R7, R6);
+        code.load(R1, R7, FRAMES_AT + FRAME_BYTES + frame::PATH);
+        code.and_constant(R1, (1 << NUMBER_BITS) - 1);
+        code.jump_if(R1, Condition::Equal, number as i32, found);
+    }
+    code.jump(no_entry);
+    code.place(found);
+    code.store(R8, 0, R6);
+}
+
+/// `R0` = the tally of the device at -16 and the path at -8. A new one gets its device's name. Without one it counts a loss and goes to
+/// `done`.
+fn find_tally(code: &mut Assembler, name_at: NameOffset, tables: Tables<'_>, done: Label) {
+    let (found, named) = (code.label(), code.label());
+    lookup(code, tables.tallies, -16);
+    code.jump_if(R0, Condition::NotEqual, 0, found);
+    insert_zeros(code, tables.tallies, tables.zeros, -16, -24);
+    code.load(R3, Frame, -16);
+    code.jump_if(R3, Condition::Equal, 0, named);
+    insert_zeros(code, tables.names, tables.zeros, -16, -24);
+    lookup(code, tables.names, -16);
+    code.jump_if(R0, Condition::Equal, 0, named);
+    code.move_register(R6, R0);
+    code.load(R3, Frame, -16);
+    code.add_constant(R3, name_at);
+    code.move_register(R1, Frame);
+    code.add_constant(R1, -24);
+    code.move_constant(R2, 8);
+    code.call(Helper::ProbeReadKernel);
+    code.jump_if(R0, Condition::NotEqual, 0, named);
+    code.move_register(R1, R6);
+    code.move_constant(R2, NAME_BYTES as i32);
+    code.load(R3, Frame, -24);
+    code.call(Helper::ProbeReadKernelStr);
+    code.place(named);
+    lookup(code, tables.tallies, -16);
+    code.jump_if(R0, Condition::NotEqual, 0, found);
+    count_loss(code, tables, loss::TALLIES);
+    code.jump(done);
+    code.place(found);
+}
+
+/// Adds 1 to the bucket of `value` in the tally at `R0`.
+fn add_to_histogram(code: &mut Assembler, value: Register, at: usize) {
+    // R3 = log2 of the value, by halves.
+    code.move_register(R2, value);
+    code.move_constant(R3, 0);
+    for bits in [32, 16, 8, 4, 2, 1] {
+        let below = code.label();
+        code.move_register(R4, R2);
+        code.shift_right(R4, bits);
+        code.jump_if(R4, Condition::Equal, 0, below);
+        code.move_register(R2, R4);
+        code.add_constant(R3, bits);
+        code.place(below);
+    }
+    let within = code.label();
+    code.jump_if(R3, Condition::Below, BUCKETS as i32, within);
+    code.move_constant(R3, BUCKETS as i32 - 1);
+    code.place(within);
+    code.shift_left(R3, 3);
+    code.add(R3, R0);
+    code.move_constant(R5, 1);
+    code.add_to_memory(R3, 8 * at as i16, R5);
+}
+
+/// Adds 1 to a loss. Overwrites the 32-bit word at -24.
+fn count_loss(code: &mut Assembler, tables: Tables<'_>, word: usize) {
+    let none = code.label();
+    code.store_constant_u32(Frame, -24, 0);
+    lookup(code, tables.losses, -24);
+    code.jump_if(R0, Condition::Equal, 0, none);
+    code.move_constant(R1, 1);
+    code.add_to_memory(R0, 8 * word as i16, R1);
+    code.place(none);
+}

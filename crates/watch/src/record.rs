@@ -1,0 +1,83 @@
+//! What was watched in a span of time.
+
+use crate::completed::Completed;
+use crate::summary::AdapterSummary;
+use crate::watcher::Losses;
+use serde::Serialize;
+
+/// The results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Record {
+    /// Seconds from the first reading to the last.
+    pub seconds: f64,
+    /// Why calls of the kernel were not counted; then adapters have only what they completed.
+    pub uncounted: Option<String>,
+    /// Functions of the kernel that were watched.
+    pub functions: Vec<&'static str>,
+    /// Functions that the kernel has, but did not let be watched.
+    pub unwatched: Vec<UnwatchedFunction>,
+    /// Calls that were not counted.
+    pub losses: Losses,
+    /// Nanoseconds that counting took for a call, without the kernel's jumps to it; `None` if it was not measured.
+    pub program_ns: Option<f64>,
+    /// All adapters that did something, those whose mapping took the most CPU time first.
+    pub adapters: Vec<AdapterSummary>,
+    /// The course of time.
+    pub intervals: Vec<Interval>,
+}
+
+/// A function that was not watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnwatchedFunction {
+    /// Its name.
+    pub function: &'static str,
+    /// Why not.
+    pub why: String,
+}
+
+/// A part of the time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Interval {
+    /// Its end, in seconds since the first reading.
+    pub end_s: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Adapters that did something.
+    pub adapters: Vec<Activity>,
+}
+
+/// What an adapter did in an interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Activity {
+    /// As in [`AdapterSummary::adapter`].
+    pub adapter: String,
+    /// What it completed.
+    pub completed: Completed,
+    /// Calls that mapped memory.
+    pub maps: u64,
+    /// Bytes that they mapped, without scatter lists.
+    pub mapped_bytes: u64,
+    /// Calls that unmapped memory.
+    pub unmaps: u64,
+    /// Invalidations.
+    pub invalidations: u64,
+    /// Bytes that were mapped through bounce buffers.
+    pub bounced_bytes: u64,
+    /// CPU nanoseconds of mapping.
+    pub ns: u64,
+}
+
+impl Completed {
+    /// The I/O that costs are divided by, and its name: requests of block devices, else packets. `None` if there was neither.
+    pub fn io(&self) -> Option<(u64, &'static str)> {
+        match (self.block_requests, self.packets) {
+            (0, 0) => None,
+            (0, packets) => Some((packets, "packet")),
+            (requests, _) => Some((requests, "request")),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Watches this host for some time, in intervals.
+
+use crate::completed::{Completed, completed};
+use crate::function::Action;
+use crate::record::{Activity, Interval, Record, UnwatchedFunction};
+use crate::summary::{self, AdapterSummary};
+use crate::watcher::{Reading, WatchError, Watcher};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// Intervals that are kept. Later ones count in the sums only.
+const INTERVALS_MAX: usize = 10_000;
+
+/// Watching that goes on until [`Session::finish`].
+#[derive(Debug)]
+pub struct Session {
+    watcher: Result<Watcher, WatchError>,
+    first: Snapshot,
+    last: Snapshot,
+    intervals: Vec<Interval>,
+    /// Only these adapters; all if there are none.
+    chosen: Vec<String>,
+}
+
+/// What was read at a moment.
+#[derive(Debug, Clone)]
+struct Snapshot {
+    at: Instant,
+    reading: Reading,
+    completed: BTreeMap<String, Completed>,
+}
+
+impl Session {
+    /// Begins. If the kernel's functions can't be watched, it still reads what adapters complete, and says so.
+    ///
+    /// # Errors
+    /// [`WatchError::Read`]
+    pub fn start(chosen: Vec<String>) -> Result<Self, WatchError> {
+        let mut watcher = Watcher::start();
+        let first = snapshot(&mut watcher)?;
+        Ok(Self { watcher, last: first.clone(), first, intervals: Vec::new(), chosen })
+    }
+
+    /// Ends an interval, and returns it.
+    ///
+    /// # Errors
+    /// [`WatchError::Read`]
+    pub fn interval(&mut self) -> Result<Interval, WatchError> {
+        let now = snapshot(&mut self.watcher)?;
+        let seconds = (now.at - self.last.at).as_secs_f64();
+        let adapters = self.between(&self.last, &now).iter().map(activity).collect();
+        let interval = Interval { end_s: (now.at - self.first.at).as_secs_f64(), seconds, adapters };
+        self.last = now;
+        if self.intervals.len() < INTERVALS_MAX {
+            self.intervals.push(interval.clone());
+        }
+        Ok(interval)
+    }
+
+    /// Ends watching. The record reaches to the end of the last interval.
+    pub fn finish(self) -> Record {
+        let adapters = self.between(&self.first, &self.last);
+        let (functions, unwatched, uncounted) = match &self.watcher {
+            Err(why) => (Vec::new(), Vec::new(), Some(why.to_string())),
+            Ok(watcher) => {
+                let refused = watcher.unwatched.iter().filter_map(|one| {
+                    let why = one.why.as_ref()?.to_string();
+                    Some(UnwatchedFunction { function: one.function.name, why })
+                });
+                (watcher.watched.iter().map(|function| function.name).collect(), refused.collect(), None)
+            }
+        };
+        Record {
+            seconds: (self.last.at - self.first.at).as_secs_f64(),
+            uncounted,
+            functions,
+            unwatched,
+            losses: self.last.reading.losses.since(&self.first.reading.losses),
+            program_ns: self.last.reading.program_ns,
+            adapters,
+            intervals: self.intervals,
+        }
+    }
+
+    fn between(&self, earlier: &Snapshot, later: &Snapshot) -> Vec<AdapterSummary> {
+        let completed = |adapter: &str| {
+            let before = earlier.completed.get(adapter).copied().unwrap_or_default();
+            later.completed.get(adapter).map(|now| now.since(&before)).unwrap_or_default()
+        };
+        let names = later.completed.keys().cloned();
+        let mut adapters = summary::adapters(&earlier.reading, &later.reading, completed, names);
+        adapters.retain(|one| self.chosen.is_empty() || self.chosen.contains(&one.adapter));
+        adapters
+    }
+}
+
+/// Reads all counters.
+fn snapshot(watcher: &mut Result<Watcher, WatchError>) -> Result<Snapshot, WatchError> {
+    let at = Instant::now();
+    let reading = watcher.as_mut().map_or_else(|_| Ok(Reading::default()), Watcher::read)?;
+    Ok(Snapshot { at, reading, completed: completed(Path::new("/")) })
+}
+
+fn activity(adapter: &AdapterSummary) -> Activity {
+    let bytes = |action| adapter.tally(action).map_or(0, |tally| tally.bytes);
+    Activity {
+        adapter: adapter.adapter.clone(),
+        completed: adapter.completed,
+        maps: adapter.calls(Action::Map),
+        mapped_bytes: bytes(Action::Map),
+        unmaps: adapter.calls(Action::Unmap),
+        invalidations: adapter.calls(Action::Invalidate),
+        bounced_bytes: bytes(Action::TakeBounce),
+        ns: adapter.ns(),
+    }
+}

@@ -1,0 +1,229 @@
+//! What mapping cost each adapter within a span of time.
+
+use crate::completed::Completed;
+use crate::function::{Action, FUNCTIONS, Function};
+use crate::tally::Tally;
+use crate::watcher::Reading;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use toll::Stage;
+
+/// An adapter, or a device that is none: see [`AdapterSummary::adapter`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AdapterSummary {
+    /// Its PCI address. For a device that is no PCI device, its name in the kernel; empty for calls that worked for no device, such as
+    /// the flush of a queue of invalidations.
+    pub adapter: String,
+    /// What it completed.
+    pub completed: Completed,
+    /// What the kernel's functions did for it.
+    pub actions: Vec<ActionSummary>,
+    /// The CPU time that they took.
+    pub stages: Vec<StageSummary>,
+    /// The same by the functions that called each other, as for a flame graph.
+    pub paths: Vec<Path>,
+}
+
+/// Calls of one action.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ActionSummary {
+    /// What was done.
+    pub action: Action,
+    /// Calls, bytes, parts, and time including what they called.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// CPU time of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageSummary {
+    /// Which.
+    pub stage: Stage,
+    /// Nanoseconds of its functions by themselves, interrupts and programs that count included.
+    pub ns: u64,
+    /// Nanoseconds of programs in it, about: their number times [`Record::program_ns`](crate::Record::program_ns), and at most `ns`.
+    pub programs_ns: u64,
+}
+
+/// Functions that called each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Path {
+    /// The outermost first.
+    pub functions: Vec<&'static str>,
+    /// Calls of the innermost.
+    pub calls: u64,
+    /// Nanoseconds of the innermost by itself, as in [`StageSummary::ns`].
+    pub own_ns: u64,
+    /// As in [`StageSummary::programs_ns`].
+    pub programs_ns: u64,
+}
+
+impl AdapterSummary {
+    /// Calls of an action; none if there were none.
+    pub fn calls(&self, action: Action) -> u64 {
+        self.tally(action).map_or(0, |tally| tally.calls)
+    }
+
+    /// What was counted of an action.
+    pub fn tally(&self, action: Action) -> Option<&Tally> {
+        self.actions.iter().find(|one| one.action == action).map(|one| &one.tally)
+    }
+
+    /// CPU nanoseconds of all stages.
+    pub fn ns(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.ns).sum()
+    }
+
+    /// Nanoseconds of programs among them, about.
+    pub fn programs_ns(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.programs_ns).sum()
+    }
+}
+
+type Counted = BTreeMap<Vec<&'static str>, Tally>;
+
+/// What was done between two readings, by adapter, those with the most CPU time first. Adapters for which nothing was done, and
+/// which completed nothing, are left out.
+pub fn adapters(
+    earlier: &Reading,
+    later: &Reading,
+    completed: impl Fn(&str) -> Completed,
+    names: impl IntoIterator<Item = String>,
+) -> Vec<AdapterSummary> {
+    let mut devices: BTreeMap<String, Counted> =
+        names.into_iter().map(|name| (name, Counted::new())).collect();
+    for ((device, path), tally) in &later.tallies {
+        let before = earlier.tallies.get(&(device.clone(), path.clone()));
+        let since = before.map_or_else(|| tally.clone(), |before| tally.since(before));
+        let device = devices.entry(device.clone()).or_default();
+        if since.calls > 0 {
+            device.insert(path.clone(), since);
+        }
+    }
+    let program_ns = later.program_ns.unwrap_or_default();
+    let summary = |(adapter, counted): (String, Counted)| {
+        let completed = completed(&adapter);
+        let paths = paths(&counted, program_ns);
+        AdapterSummary { completed, actions: actions(&counted), stages: stages(&paths), paths, adapter }
+    };
+    let mut all: Vec<AdapterSummary> = devices.into_iter().map(summary).collect();
+    all.retain(|one| !one.paths.is_empty() || one.completed != Completed::default());
+    all.sort_by_key(|one| std::cmp::Reverse(one.ns()));
+    all
+}
+
+fn function(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+/// Calls by action. Kernel functions of one action call each other, so only the outermost counts.
+fn actions(counted: &Counted) -> Vec<ActionSummary> {
+    let mut actions: BTreeMap<Action, Tally> = BTreeMap::new();
+    for (path, tally) in counted {
+        let mut actions_of_path = path.iter().map(|name| function(name).and_then(|function| function.action));
+        let Some(Some(action)) = actions_of_path.next_back() else { continue };
+        if !actions_of_path.any(|outer| outer == Some(action)) {
+            actions.entry(action).or_default().add(tally);
+        }
+    }
+    actions.into_iter().map(|(action, tally)| ActionSummary { action, tally }).collect()
+}
+
+/// Each path with its own time, and that of the programs that ran in it for the functions that it called.
+fn paths(counted: &Counted, program_ns: f64) -> Vec<Path> {
+    let path = |(functions, tally): (&Vec<&'static str>, &Tally)| {
+        let is_called = |other: &[&str]| other.len() == functions.len() + 1 && other.starts_with(functions);
+        let callees = counted.iter().filter(|(other, _)| is_called(other));
+        let programs: u64 = callees.map(|(_, callee)| callee.calls).sum();
+        let programs_ns = ((programs as f64 * program_ns) as u64).min(tally.own_ns);
+        Path { functions: functions.clone(), calls: tally.calls, own_ns: tally.own_ns, programs_ns }
+    };
+    counted.iter().map(path).collect()
+}
+
+fn stages(paths: &[Path]) -> Vec<StageSummary> {
+    let mut stages: BTreeMap<Stage, StageSummary> = BTreeMap::new();
+    for path in paths {
+        if let Some(stage) =
+            path.functions.last().and_then(|name| function(name)).map(|function| function.stage)
+        {
+            let sum = stages.entry(stage).or_insert(StageSummary { stage, ns: 0, programs_ns: 0 });
+            sum.ns += path.own_ns;
+            sum.programs_ns += path.programs_ns;
+        }
+    }
+    stages.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    fn tally(calls: u64, bytes: u64, ns: u64, own_ns: u64) -> Tally {
+        Tally { calls, bytes, parts: calls, ns, own_ns, ..Tally::default() }
+    }
+
+    fn reading(tallies: &[(&str, &[&'static str], Tally)], program_ns: Option<f64>) -> Reading {
+        let tallies =
+            tallies.iter().map(|(device, path, tally)| ((device.to_string(), path.to_vec()), tally.clone()));
+        Reading { tallies: tallies.collect(), program_ns, ..Reading::default() }
+    }
+
+    const DISK: &str = "0000:3b:00.0";
+    const OUTER: &[&str] = &["dma_map_page_attrs"];
+    const INNER: &[&str] = &["dma_map_page_attrs", "dma_map_phys"];
+    const TABLE: &[&str] = &["dma_map_page_attrs", "dma_map_phys", "iommu_map"];
+
+    #[test]
+    fn a_call_within_one_of_the_same_action_is_not_counted_again() {
+        let later = reading(
+            &[
+                (DISK, OUTER, tally(10, 4096, 1000, 100)),
+                (DISK, INNER, tally(10, 4096, 900, 400)),
+                (DISK, TABLE, tally(10, 4096, 500, 500)),
+            ],
+            None,
+        );
+        let all = adapters(&Reading::default(), &later, |_| Completed::default(), []);
+        assert_eq!((all.len(), all[0].calls(Action::Map), all[0].calls(Action::WriteTable)), (1, 10, 10));
+        assert_eq!((all[0].tally(Action::Map).unwrap().ns, all[0].ns()), (1000, 1000));
+        let stages: Vec<(Stage, u64)> = all[0].stages.iter().map(|one| (one.stage, one.ns)).collect();
+        assert_eq!(stages, [(Stage::DmaMap, 500), (Stage::TableWrite, 500)]);
+    }
+
+    #[test]
+    fn programs_are_in_the_time_of_the_caller() {
+        let later = reading(
+            &[(DISK, OUTER, tally(10, 0, 1000, 600)), (DISK, INNER, tally(10, 0, 400, 400))],
+            Some(20.0),
+        );
+        let all = adapters(&Reading::default(), &later, |_| Completed::default(), []);
+        let own: Vec<(u64, u64)> = all[0].paths.iter().map(|path| (path.own_ns, path.programs_ns)).collect();
+        assert_eq!(own, [(600, 200), (400, 0)]);
+        assert_eq!((all[0].ns(), all[0].programs_ns()), (1000, 200));
+    }
+
+    #[test]
+    fn only_what_came_between_the_readings_counts() {
+        let earlier =
+            reading(&[(DISK, OUTER, tally(10, 4096, 1000, 1000)), ("idle", OUTER, tally(5, 5, 5, 5))], None);
+        let later =
+            reading(&[(DISK, OUTER, tally(15, 6144, 1400, 1400)), ("idle", OUTER, tally(5, 5, 5, 5))], None);
+        let busy = |name: &str| match name {
+            "0000:00:03.0" => Completed { packets: 1, ..Completed::default() },
+            _ => Completed::default(),
+        };
+        let names = ["0000:00:03.0", "0000:00:04.0"].map(str::to_owned);
+        let all = adapters(&earlier, &later, busy, names);
+        let named: Vec<(&str, u64)> =
+            all.iter().map(|one| (one.adapter.as_str(), one.calls(Action::Map))).collect();
+        assert_eq!(named, [(DISK, 5), ("0000:00:03.0", 0)]);
+        assert_eq!(all[0].tally(Action::Map).unwrap().bytes, 2048);
+    }
+}

@@ -1,0 +1,287 @@
+//! Attaches programs to the kernel's functions, and reads what they counted.
+
+use crate::bpf::{AttachError, Attached, Kind, Map, RunStatistics, Runs, When};
+use crate::btf::{Btf, BtfError, KernelFunction};
+use crate::function::{self, FUNCTIONS, Function};
+use crate::programs::{self, Arguments, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, TALLY_WORDS, Tables, loss};
+use crate::tally::Tally;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// The kernel's description of itself.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Kernel stacks that watched functions run on at once, and some that did before.
+const CONTEXTS_MAX: u32 = 16 << 10;
+/// Most bytes of tallies on all CPUs.
+const TALLIES_BYTES_MAX: usize = 64 << 20;
+const NAMES_MAX: u32 = 4096;
+
+/// Why nothing can be watched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// The kernel does not describe itself.
+    #[error(
+        "{BTF}: {0}; expected the kernel's types, which Linux has since 5.2 if built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf(io::Error),
+    /// The description can't be read.
+    #[error("{BTF}: {0}")]
+    Btf(#[from] BtfError),
+    /// It lacks the structure whose names tell devices apart.
+    #[error("{BTF}: no member `kobj` of `struct device`, or `name` of `struct kobject`; expected both")]
+    NoDeviceName,
+    /// The kernel makes no table.
+    #[error(
+        "the kernel makes no BPF table ({0}); expected root, or CAP_BPF and CAP_PERFMON, and CONFIG_BPF_SYSCALL"
+    )]
+    Table(io::Error),
+    /// No function could be attached to.
+    #[error("none of the kernel's DMA functions can be watched: {first}")]
+    NoFunction {
+        /// The first refusal, with its function.
+        first: String,
+    },
+    /// A table can't be read.
+    #[error("the kernel's BPF tables can't be read ({0})")]
+    Read(io::Error),
+}
+
+/// A function that is not watched.
+#[derive(Debug)]
+pub struct Unwatched {
+    /// Which.
+    pub function: &'static Function,
+    /// Why not; `None` if the kernel has no such function: it is of another version or architecture, or inlined.
+    pub why: Option<AttachError>,
+}
+
+/// Programs that run with the kernel's functions until this is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    // Programs end before their tables.
+    programs: Vec<Attached>,
+    /// While it is being found out what programs cost.
+    statistics: Option<RunStatistics>,
+    contexts: Map,
+    tallies: Map,
+    names: Map,
+    zeros: Map,
+    losses: Map,
+    /// Functions that are watched.
+    pub watched: Vec<&'static Function>,
+    /// Those that are not.
+    pub unwatched: Vec<Unwatched>,
+}
+
+/// Runs of programs after which their cost is known well enough.
+const MEASURED_RUNS: u64 = 20_000;
+
+/// Calls that were not counted, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Losses {
+    /// The program interrupted itself, so the kernel did not run it (counted since Linux 5.12).
+    pub interrupted: u64,
+    /// Ended without a begin that was seen: before watching began, or interrupted.
+    pub without_entry: u64,
+    /// On more kernel stacks than the table holds.
+    pub contexts: u64,
+    /// Nested too deeply.
+    pub depth: u64,
+    /// Of more devices and paths than the table holds, or an interrupt came while it was written.
+    pub tallies: u64,
+}
+
+impl Losses {
+    /// All.
+    pub fn total(&self) -> u64 {
+        let Self { interrupted, without_entry, contexts, depth, tallies } = *self;
+        interrupted + without_entry + contexts + depth + tallies
+    }
+
+    /// Those that came since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            interrupted: self.interrupted.saturating_sub(earlier.interrupted),
+            without_entry: self.without_entry.saturating_sub(earlier.without_entry),
+            contexts: self.contexts.saturating_sub(earlier.contexts),
+            depth: self.depth.saturating_sub(earlier.depth),
+            tallies: self.tallies.saturating_sub(earlier.tallies),
+        }
+    }
+}
+
+/// What was counted up to a moment.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// By device (its name in the kernel, empty for none) and functions that called each other, the outermost first.
+    pub tallies: BTreeMap<(String, Vec<&'static str>), Tally>,
+    /// Calls that were not.
+    pub losses: Losses,
+    /// Nanoseconds of the programs for a call, for its entry and its end, without the kernel's jumps to them; `None` until enough ran, and
+    /// where the kernel does not measure it (before 5.8).
+    pub program_ns: Option<f64>,
+}
+
+impl Watcher {
+    /// Begins to watch this kernel.
+    ///
+    /// # Errors
+    /// [`WatchError`] says what is missing. That the kernel lacks some functions is none.
+    pub fn start() -> Result<Self, WatchError> {
+        let names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
+        let bytes = fs::read(BTF).map_err(WatchError::NoBtf)?;
+        let btf = Btf::read(&bytes, &names, &["device", "kobject"])?;
+        let name_at = btf.member("device", "kobj").zip(btf.member("kobject", "name"));
+        let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;
+        raise_memory_limit();
+        let mut watcher = Self::without_programs().map_err(WatchError::Table)?;
+        let mut programs = Vec::new();
+        for (index, function) in FUNCTIONS.iter().enumerate() {
+            let kernel = btf.function(function.name);
+            match kernel.map(|kernel| watcher.attach(index + 1, function, kernel, name_at)) {
+                Some(Ok(attached)) => {
+                    programs.extend(attached);
+                    watcher.watched.push(function);
+                }
+                Some(Err(why)) => watcher.unwatched.push(Unwatched { function, why: Some(why) }),
+                None => watcher.unwatched.push(Unwatched { function, why: None }),
+            }
+        }
+        if watcher.watched.is_empty() {
+            let refused = watcher
+                .unwatched
+                .iter()
+                .find_map(|one| one.why.as_ref().map(|why| format!("{}: {why}", one.function.name)));
+            let first = refused.unwrap_or_else(|| "the kernel has none of them by name".to_owned());
+            return Err(WatchError::NoFunction { first });
+        }
+        watcher.programs = programs;
+        watcher.statistics = RunStatistics::enable().ok();
+        Ok(watcher)
+    }
+
+    fn without_programs() -> io::Result<Self> {
+        let cpus = possible_cpus()?;
+        let tally_bytes = 8 * TALLY_WORDS;
+        let tallies_max = (TALLIES_BYTES_MAX / (tally_bytes * cpus)).clamp(256, 4096) as u32;
+        let zeros = CONTEXT_BYTES.max(tally_bytes as u32).max(NAME_BYTES);
+        Ok(Self {
+            programs: Vec::new(),
+            statistics: None,
+            contexts: Map::new(Kind::LruHash, 8, CONTEXT_BYTES, CONTEXTS_MAX, cpus)?,
+            tallies: Map::new(Kind::PerCpuHash, KEY_BYTES, tally_bytes as u32, tallies_max, cpus)?,
+            names: Map::new(Kind::Hash, 8, NAME_BYTES, NAMES_MAX, cpus)?,
+            zeros: Map::new(Kind::Array, 4, zeros, 1, cpus)?,
+            losses: Map::new(Kind::Array, 4, 8 * loss::WORDS as u32, 1, cpus)?,
+            watched: Vec::new(),
+            unwatched: Vec::new(),
+        })
+    }
+
+    /// The end first: an entry without an end would leave a frame.
+    fn attach(
+        &self,
+        number: usize,
+        function: &Function,
+        kernel: &KernelFunction,
+        name_at: programs::NameOffset,
+    ) -> Result<[Attached; 2], AttachError> {
+        let tables = Tables {
+            contexts: self.contexts.as_fd(),
+            tallies: self.tallies.as_fd(),
+            names: self.names.as_fd(),
+            zeros: self.zeros.as_fd(),
+            losses: self.losses.as_fd(),
+        };
+        let arguments = Arguments {
+            device: kernel.parameter(function.device),
+            bytes: kernel.parameter(function.bytes),
+            parts: kernel.parameter(function.parts),
+        };
+        let exit = programs::exit(number, name_at, tables);
+        let exit = Attached::new(&exit, When::Exit, kernel.type_number)?;
+        let entry = programs::entry(number, arguments, tables);
+        let entry = Attached::new(&entry, When::Entry, kernel.type_number)?;
+        Ok([entry, exit])
+    }
+
+    /// What was counted so far.
+    ///
+    /// # Errors
+    /// [`WatchError::Read`]
+    pub fn read(&mut self) -> Result<Reading, WatchError> {
+        self.try_read().map_err(WatchError::Read)
+    }
+
+    fn try_read(&mut self) -> io::Result<Reading> {
+        let mut reading = Reading::default();
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        for key in self.tallies.keys()? {
+            let (device, path) = key.split_at(8);
+            let functions = function::of_path(word(path)).iter().map(|function| function.name).collect();
+            let tally = Tally::of_cpus(&self.tallies.get(&key)?);
+            // Two devices of one name, one of them gone, are one here.
+            reading.tallies.entry((self.name(device)?, functions)).or_default().add(&tally);
+        }
+        let mut runs = Runs::default();
+        for program in &self.programs {
+            runs.add(program.runs()?);
+        }
+        // Entries and ends run equally often.
+        reading.program_ns = (runs.runs > 0).then(|| 2.0 * runs.ns as f64 / runs.runs as f64);
+        if runs.runs >= MEASURED_RUNS {
+            // Measuring itself takes the kernel time for each run.
+            self.statistics = None;
+        }
+        let losses = self.losses.get(&[0; 4])?;
+        reading.losses = Losses {
+            interrupted: runs.misses,
+            without_entry: losses[loss::NO_ENTRY],
+            contexts: losses[loss::CONTEXTS],
+            depth: losses[loss::DEPTH],
+            tallies: losses[loss::TALLIES],
+        };
+        Ok(reading)
+    }
+
+    /// The name of a device by its key; empty for none.
+    fn name(&self, device: &[u8]) -> io::Result<String> {
+        if device.iter().all(|byte| *byte == 0) {
+            return Ok(String::new());
+        }
+        match self.names.get(device) {
+            Ok(words) => {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+                Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+                Ok("a device without a name".to_owned())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// CPUs that this machine may have: tables have a value for each.
+fn possible_cpus() -> io::Result<usize> {
+    let path = Path::new("/sys/devices/system/cpu/possible");
+    let text = fs::read_to_string(path)?;
+    let last = text.trim().rsplit([',', '-']).next().and_then(|word| word.parse::<usize>().ok());
+    let invalid =
+        || io::Error::new(io::ErrorKind::InvalidData, format!("{}: expected a list of CPUs", path.display()));
+    last.map(|last| last + 1).ok_or_else(invalid)
+}
+
+/// Before Linux 5.11 tables count as locked memory of this process.
+fn raise_memory_limit() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    // If it fails, the kernel says so when a table is made.
+    let _: Result<(), _> = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
+}
