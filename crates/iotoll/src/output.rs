@@ -116,6 +116,11 @@ pub(crate) fn stdout_for_binary() -> anyhow::Result<io::StdoutLock<'static>> {
     Ok(stdout.lock())
 }
 
+/// Standard error as another command's standard output, where this program's has a document. What it writes there is its own.
+pub(crate) fn stderr_for_command() -> anyhow::Result<std::process::Stdio> {
+    Ok(rustix::io::dup(rustix::stdio::stderr())?.into())
+}
+
 /// Writes one line to standard error. Write errors are ignored.
 pub(crate) fn print_note(words: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::plain(words));

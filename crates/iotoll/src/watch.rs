@@ -9,7 +9,7 @@ use ::watch::{Record, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
 use serde::Serialize;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ fn start(args: &Watch) -> anyhow::Result<Option<Child>> {
     let mut command = Command::new(program);
     command.args(arguments);
     if args.json {
-        command.stdout(Stdio::from(rustix::io::dup(rustix::stdio::stderr())?));
+        command.stdout(output::stderr_for_command()?);
     }
     let child = command.spawn().with_context(|| format!("can't run {}", program.to_string_lossy()))?;
     Ok(Some(child))

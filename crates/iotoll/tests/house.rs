@@ -27,7 +27,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("lab-plugin", &[]),
     ("lab-guest", &["dma", "nvme"]),
     ("lab", &["toll"]),
-    ("iotoll", &["escape", "toll", "host", "dma", "nvme", "bench", "watch", "model", "report", "lab", "inspection"]),
+    (
+        "iotoll",
+        &["escape", "toll", "host", "dma", "nvme", "bench", "watch", "model", "report", "lab", "inspection"],
+    ),
 ];
 
 /// Libraries that only some crates may know.

@@ -233,10 +233,10 @@ pub(crate) struct Attached {
 #[non_exhaustive]
 pub enum AttachError {
     /// The kernel takes no such program here.
-    #[error("the kernel refuses to load a program for it ({source}{})", last_line(.log))]
+    #[error("the kernel refuses to load a program for it ({answer}{})", last_line(.log))]
     Load {
         /// Its answer.
-        source: io::Error,
+        answer: io::Error,
         /// What it wrote about the program.
         log: String,
     },
@@ -292,13 +292,13 @@ fn load(program: &[Instruction], when: When, function: u32) -> Result<OwnedFd, A
         std::thread::sleep(Duration::from_millis(1));
         result = open(PROG_LOAD, &mut attributes);
     }
-    result.map_err(|source| {
+    result.map_err(|answer| {
         let mut log = vec![0_u8; LOG_BYTES];
         (attributes.log_level, attributes.log_bytes) = (1, LOG_BYTES as u32);
         attributes.log = log.as_mut_ptr() as u64;
         // Its result is that of the first attempt.
         drop(open(PROG_LOAD, &mut attributes));
         let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
-        AttachError::Load { source, log: text.into_owned() }
+        AttachError::Load { answer, log: text.into_owned() }
     })
 }

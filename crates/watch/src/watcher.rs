@@ -31,7 +31,7 @@ pub enum WatchError {
     NoBtf(io::Error),
     /// The description can't be read.
     #[error("{BTF}: {0}")]
-    Btf(#[from] BtfError),
+    Btf(BtfError),
     /// It lacks the structure whose names tell devices apart.
     #[error("{BTF}: no member `kobj` of `struct device`, or `name` of `struct kobject`; expected both")]
     NoDeviceName,
@@ -136,7 +136,7 @@ impl Watcher {
     pub fn start() -> Result<Self, WatchError> {
         let names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
         let bytes = fs::read(BTF).map_err(WatchError::NoBtf)?;
-        let btf = Btf::read(&bytes, &names, &["device", "kobject"])?;
+        let btf = Btf::read(&bytes, &names, &["device", "kobject"]).map_err(WatchError::Btf)?;
         let name_at = btf.member("device", "kobj").zip(btf.member("kobject", "name"));
         let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;
         raise_memory_limit();
