@@ -3,8 +3,8 @@
 use crate::cli::Watch;
 use crate::date::today;
 use crate::inspect::program_version;
+use crate::interrupt;
 use crate::output::{self, Outcome};
-use crate::{interrupt, output::print_note};
 use ::watch::{Record, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
@@ -105,7 +105,7 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>) -> anyhow::
         return output::print_json(&Document { head, record, command_ended });
     }
     if let Some(words) = &command_ended {
-        print_note(&format!("the command ended: {words}"));
+        output::print_note(&format!("the command ended: {words}"));
     }
     output::print_text("")?;
     output::print_page(&report::watch(&head, &record))

@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("inspection", &["toll", "ddw", "host"]),
     ("bench", &["toll", "iova", "dma", "nvme"]),
     ("model", &["toll", "iova", "ddw", "dma", "des", "host"]),
-    ("watch", &["toll"]),
+    ("watch", &["pci", "toll"]),
     ("report", &["escape", "toll", "host", "bench", "model", "watch"]),
     ("lab-plugin", &[]),
     ("lab-guest", &["dma", "nvme"]),

@@ -8,12 +8,9 @@
 mod support;
 
 use bench::{Bytes, MemtypeError, MemtypeSettings, Origin, run_memtype};
-use lab::{
-    Arch,
-    kernel::{Kernel, KernelChoice, Series},
-};
+use lab::kernel::Series;
 use std::{collections::BTreeSet, fs, path::PathBuf};
-use support::{Guest, cache, skip};
+use support::{Guest, cache, debian_kernel};
 
 /// QEMU's ivshmem device, whose BAR 2 is memory.
 const ADAPTER: &str = "/sys/bus/pci/devices/0000:00:04.0";
@@ -65,11 +62,7 @@ fn in_the_guest() {
 #[test]
 fn a_bar_is_mapped_with_the_reported_memory_types() {
     let Some(cache) = cache() else { return };
-    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
-    let kernel = match Kernel::newest(&cache, choice) {
-        Ok(kernel) => kernel,
-        Err(why) => return skip(&why.to_string()),
-    };
+    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
     let guest = Guest {
         modules: &[],
         programs: &[],

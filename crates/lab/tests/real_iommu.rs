@@ -17,12 +17,9 @@ mod vfio;
 #[path = "support/mod.rs"]
 mod support;
 
-use lab::{
-    Arch,
-    kernel::{Cache, Kernel, KernelChoice, Series},
-};
+use lab::kernel::{Cache, Kernel, Series};
 use std::env;
-use support::{Guest, MODE, cache, skip, ubuntu_kernel};
+use support::{Guest, MODE, cache, debian_kernel, ubuntu_kernel};
 
 /// PCI address of QEMU's educational device (edu).
 const ADAPTER: &str = "0000:00:04.0";
@@ -38,11 +35,8 @@ fn in_the_guest() {
 #[test]
 fn an_adapter_does_dma_through_vfio() {
     let Some(cache) = cache() else { return };
-    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
-    match Kernel::newest(&cache, choice) {
-        Ok(kernel) => check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1"], &["vfio"]),
-        Err(why) => skip(&why.to_string()),
-    }
+    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1"], &["vfio"]);
 }
 
 #[test]

@@ -16,12 +16,9 @@ mod safety;
 #[path = "support/mod.rs"]
 mod support;
 
-use lab::{
-    Arch,
-    kernel::{Cache, Kernel, KernelChoice, Series},
-};
+use lab::kernel::{Cache, Kernel, Series};
 use std::{env, fs};
-use support::{Guest, MODE, cache, skip, ubuntu_kernel};
+use support::{Guest, MODE, cache, debian_kernel, ubuntu_kernel};
 
 /// PCI address of the controller.
 const ADAPTER: &str = "0000:00:05.0";
@@ -46,11 +43,8 @@ fn in_the_guest() {
 #[test]
 fn a_disk_is_written_through_vfio_and_rebound() {
     let Some(cache) = cache() else { return };
-    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
-    match Kernel::newest(&cache, choice) {
-        Ok(kernel) => check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "nvme"], &["vfio"]),
-        Err(why) => skip(&why.to_string()),
-    }
+    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "nvme"], &["vfio"]);
 }
 
 #[test]
@@ -64,11 +58,7 @@ fn a_disk_is_written_through_iommufd() {
 #[test]
 fn acknowledged_writes_survive_when_the_program_is_killed() {
     let Some(cache) = cache() else { return };
-    let choice = KernelChoice { arch: Arch::X86, series: Series::V6_1 };
-    let kernel = match Kernel::newest(&cache, choice) {
-        Ok(kernel) => kernel,
-        Err(why) => return skip(&why.to_string()),
-    };
+    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::write(&disk, vec![UNTOUCHED; KILLED_DISK_BYTES]).unwrap();

@@ -7,13 +7,10 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use lab::{
-    Arch,
-    kernel::{Kernel, KernelChoice, Series},
-};
+use lab::kernel::Series;
 use rustix::fs::{Mode, OFlags};
 use std::{collections::BTreeMap, env, fs::File, os::unix::fs::FileExt, thread};
-use support::{Guest, MODE, cache, skip};
+use support::{Guest, MODE, cache, debian_kernel};
 use toll::Stage;
 use watch::{Action, AdapterSummary, Record, Session};
 
@@ -120,13 +117,7 @@ impl Counts {
 /// Boots Debian's kernel of a series with an NVMe disk behind VT-d.
 fn console(series: Series, command_line: &str) -> Option<String> {
     let cache = cache()?;
-    let kernel = match Kernel::newest(&cache, KernelChoice { arch: Arch::X86, series }) {
-        Ok(kernel) => kernel,
-        Err(why) => {
-            skip(&why.to_string());
-            return None;
-        }
-    };
+    let kernel = debian_kernel(&cache, series)?;
     let guest = Guest {
         modules: &["nvme"],
         programs: &[],

@@ -1,5 +1,6 @@
 //! I/O that adapters completed, as the kernel counts it anyway: reading it costs the host nothing per I/O.
 
+use pci::Bdf;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,6 +35,15 @@ impl AddAssign for Completed {
 }
 
 impl Completed {
+    /// The I/O that costs are divided by, and its name: requests of block devices, else packets. `None` if there was neither.
+    pub fn io(&self) -> Option<(u64, &'static str)> {
+        match (self.block_requests, self.packets) {
+            (0, 0) => None,
+            (0, packets) => Some((packets, "packet")),
+            (requests, _) => Some((requests, "request")),
+        }
+    }
+
     /// What came since an earlier reading. A counter that began anew, as of a device that was bound again, counts from 0.
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |now: u64, then: u64| now.checked_sub(then).unwrap_or(now);
@@ -79,15 +89,9 @@ fn adapter_of(device: &Path) -> Option<String> {
     names.rfind(|name| is_pci_address(name)).map(str::to_owned)
 }
 
-/// Whether it is a domain, bus, device and function: `0000:3b:00.0`.
+/// Whether it is an address as the kernel writes it: `0000:3b:00.0`.
 fn is_pci_address(name: &str) -> bool {
-    let is_hex = |word: &str, digits: std::ops::RangeInclusive<usize>| {
-        digits.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    let mut words = name.split([':', '.']);
-    let lengths = [4..=8, 2..=2, 2..=2, 1..=1];
-    lengths.into_iter().all(|digits| words.next().is_some_and(|word| is_hex(word, digits)))
-        && words.next().is_none()
+    name.parse::<Bdf>().is_ok_and(|address| address.to_string() == name)
 }
 
 /// A block device's counters (Documentation/block/stat.rst), in which a sector has 512 bytes.

@@ -36,7 +36,7 @@ pub enum Action {
 }
 
 /// A function of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Function {
     /// Its name.
     pub name: &'static str,

@@ -70,14 +70,3 @@ pub struct Activity {
     /// CPU nanoseconds of mapping.
     pub ns: u64,
 }
-
-impl Completed {
-    /// The I/O that costs are divided by, and its name: requests of block devices, else packets. `None` if there was neither.
-    pub fn io(&self) -> Option<(u64, &'static str)> {
-        match (self.block_requests, self.packets) {
-            (0, 0) => None,
-            (0, packets) => Some((packets, "packet")),
-            (requests, _) => Some((requests, "request")),
-        }
-    }
-}

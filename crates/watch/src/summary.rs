@@ -1,7 +1,7 @@
 //! What mapping cost each adapter within a span of time.
 
 use crate::completed::Completed;
-use crate::function::{Action, FUNCTIONS, Function};
+use crate::function::{Action, Function};
 use crate::tally::Tally;
 use crate::watcher::Reading;
 use serde::Serialize;
@@ -84,7 +84,7 @@ impl AdapterSummary {
     }
 }
 
-type Counted = BTreeMap<Vec<&'static str>, Tally>;
+type Counted = BTreeMap<Vec<&'static Function>, Tally>;
 
 /// What was done between two readings, by adapter, those with the most CPU time first. Adapters for which nothing was done, and
 /// which completed nothing, are left out.
@@ -108,7 +108,13 @@ pub fn adapters(
     let summary = |(adapter, counted): (String, Counted)| {
         let completed = completed(&adapter);
         let paths = paths(&counted, program_ns);
-        AdapterSummary { completed, actions: actions(&counted), stages: stages(&paths), paths, adapter }
+        AdapterSummary {
+            completed,
+            actions: actions(&counted),
+            stages: stages(&counted, &paths),
+            paths,
+            adapter,
+        }
     };
     let mut all: Vec<AdapterSummary> = devices.into_iter().map(summary).collect();
     all.retain(|one| !one.paths.is_empty() || one.completed != Completed::default());
@@ -116,15 +122,11 @@ pub fn adapters(
     all
 }
 
-fn function(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.iter().find(|function| function.name == name)
-}
-
 /// Calls by action. Kernel functions of one action call each other, so only the outermost counts.
 fn actions(counted: &Counted) -> Vec<ActionSummary> {
     let mut actions: BTreeMap<Action, Tally> = BTreeMap::new();
     for (path, tally) in counted {
-        let mut actions_of_path = path.iter().map(|name| function(name).and_then(|function| function.action));
+        let mut actions_of_path = path.iter().map(|function| function.action);
         let Some(Some(action)) = actions_of_path.next_back() else { continue };
         if !actions_of_path.any(|outer| outer == Some(action)) {
             actions.entry(action).or_default().add(tally);
@@ -135,22 +137,24 @@ fn actions(counted: &Counted) -> Vec<ActionSummary> {
 
 /// Each path with its own time, and that of the programs that ran in it for the functions that it called.
 fn paths(counted: &Counted, program_ns: f64) -> Vec<Path> {
-    let path = |(functions, tally): (&Vec<&'static str>, &Tally)| {
-        let is_called = |other: &[&str]| other.len() == functions.len() + 1 && other.starts_with(functions);
+    let path = |(functions, tally): (&Vec<&'static Function>, &Tally)| {
+        let is_called =
+            |other: &[&Function]| other.len() == functions.len() + 1 && other.starts_with(functions);
         let callees = counted.iter().filter(|(other, _)| is_called(other));
         let programs: u64 = callees.map(|(_, callee)| callee.calls).sum();
         let programs_ns = ((programs as f64 * program_ns) as u64).min(tally.own_ns);
-        Path { functions: functions.clone(), calls: tally.calls, own_ns: tally.own_ns, programs_ns }
+        let functions = functions.iter().map(|function| function.name).collect();
+        Path { functions, calls: tally.calls, own_ns: tally.own_ns, programs_ns }
     };
     counted.iter().map(path).collect()
 }
 
-fn stages(paths: &[Path]) -> Vec<StageSummary> {
+/// The sum of each stage. `paths` are those of what was counted, in the same order.
+fn stages(counted: &Counted, paths: &[Path]) -> Vec<StageSummary> {
     let mut stages: BTreeMap<Stage, StageSummary> = BTreeMap::new();
-    for path in paths {
-        if let Some(stage) =
-            path.functions.last().and_then(|name| function(name)).map(|function| function.stage)
-        {
+    for (functions, path) in counted.keys().zip(paths) {
+        if let Some(Function { stage, .. }) = functions.last() {
+            let stage = *stage;
             let sum = stages.entry(stage).or_insert(StageSummary { stage, ns: 0, programs_ns: 0 });
             sum.ns += path.own_ns;
             sum.programs_ns += path.programs_ns;
@@ -164,14 +168,22 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::function::FUNCTIONS;
+
+    /// The functions of these names.
+    fn functions(names: &[&str]) -> Vec<&'static Function> {
+        let named = |name: &&str| FUNCTIONS.iter().find(|function| function.name == *name).unwrap();
+        names.iter().map(named).collect()
+    }
 
     fn tally(calls: u64, bytes: u64, ns: u64, own_ns: u64) -> Tally {
         Tally { calls, bytes, parts: calls, ns, own_ns, ..Tally::default() }
     }
 
     fn reading(tallies: &[(&str, &[&'static str], Tally)], program_ns: Option<f64>) -> Reading {
-        let tallies =
-            tallies.iter().map(|(device, path, tally)| ((device.to_string(), path.to_vec()), tally.clone()));
+        let tallies = tallies
+            .iter()
+            .map(|(device, path, tally)| ((device.to_string(), functions(path)), tally.clone()));
         Reading { tallies: tallies.collect(), program_ns, ..Reading::default() }
     }
 

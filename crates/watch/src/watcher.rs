@@ -120,7 +120,7 @@ impl Losses {
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// By device (its name in the kernel, empty for none) and functions that called each other, the outermost first.
-    pub tallies: BTreeMap<(String, Vec<&'static str>), Tally>,
+    pub tallies: BTreeMap<(String, Vec<&'static Function>), Tally>,
     /// Calls that were not.
     pub losses: Losses,
     /// Nanoseconds of the programs for a call, for its entry and its end, without the kernel's jumps to them; `None` until enough ran, and
@@ -141,12 +141,11 @@ impl Watcher {
         let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;
         raise_memory_limit();
         let mut watcher = Self::without_programs().map_err(WatchError::Table)?;
-        let mut programs = Vec::new();
         for (index, function) in FUNCTIONS.iter().enumerate() {
             let kernel = btf.function(function.name);
             match kernel.map(|kernel| watcher.attach(index + 1, function, kernel, name_at)) {
                 Some(Ok(attached)) => {
-                    programs.extend(attached);
+                    watcher.programs.extend(attached);
                     watcher.watched.push(function);
                 }
                 Some(Err(why)) => watcher.unwatched.push(Unwatched { function, why: Some(why) }),
@@ -161,7 +160,6 @@ impl Watcher {
             let first = refused.unwrap_or_else(|| "the kernel has none of them by name".to_owned());
             return Err(WatchError::NoFunction { first });
         }
-        watcher.programs = programs;
         watcher.statistics = RunStatistics::enable().ok();
         Ok(watcher)
     }
@@ -224,7 +222,7 @@ impl Watcher {
         let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
         for key in self.tallies.keys()? {
             let (device, path) = key.split_at(8);
-            let functions = function::of_path(word(path)).iter().map(|function| function.name).collect();
+            let functions = function::of_path(word(path));
             let tally = Tally::of_cpus(&self.tallies.get(&key)?);
             // Two devices of one name, one of them gone, are one here.
             reading.tallies.entry((self.name(device)?, functions)).or_default().add(&tally);

@@ -4,11 +4,10 @@
 #[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
 pub(crate) mod support;
 
-use lab::Arch;
-use lab::kernel::{Cache, Kernel, KernelChoice, Series};
+use lab::kernel::{Cache, Kernel, Series};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{cache, skip};
+use support::{cache, debian_kernel};
 
 /// A copy of the program without debugging symbols, because the guest unpacks it into memory.
 pub(crate) fn stripped(folder: &Path) -> PathBuf {
@@ -22,13 +21,8 @@ pub(crate) fn stripped(folder: &Path) -> PathBuf {
 /// The cache and its newest Debian kernel; `None` if no guest can boot, which is reported.
 pub(crate) fn kernel() -> Option<(Cache, Kernel)> {
     let cache = cache()?;
-    match Kernel::newest(&cache, KernelChoice { arch: Arch::X86, series: Series::V6_1 }) {
-        Ok(kernel) => Some((cache, kernel)),
-        Err(why) => {
-            skip(&why.to_string());
-            None
-        }
-    }
+    let kernel = debian_kernel(&cache, Series::V6_1)?;
+    Some((cache, kernel))
 }
 
 /// The console's output between a case's name, `case: NAME`, and the next case.

@@ -8,7 +8,7 @@ mod machine;
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
-    kernel::{Cache, Kernel, Module, ModuleTree, busybox},
+    kernel::{Cache, Kernel, KernelChoice, Module, ModuleTree, Series, busybox},
 };
 use machine::boot;
 use std::{collections::BTreeMap, env, fs, path::Path, time::Duration};
@@ -48,6 +48,13 @@ pub(crate) fn cache() -> Option<Cache> {
         return None;
     }
     Some(Cache::from_environment().unwrap())
+}
+
+/// Debian's newest kernel of a series in the cache, for x86; `None` if there is none, which is reported.
+#[allow(dead_code, reason = "not every test program needs it")]
+pub(crate) fn debian_kernel(cache: &Cache, series: Series) -> Option<Kernel> {
+    let found = Kernel::newest(cache, KernelChoice { arch: Arch::X86, series });
+    found.inspect_err(|why| skip(&why.to_string())).ok()
 }
 
 /// Ubuntu's kernel, which has VFIO features that Debian's lacks. If it is not in the cache, the test of `feature` is
