@@ -79,6 +79,9 @@ const fn iova(name: &'static str, action: Option<Action>) -> Function {
 ///
 /// Linux 5.10 to 6.18: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
 /// `drivers/iommu/amd/iommu.c`, `drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c`, `kernel/dma/{mapping,swiotlb}.c`.
+///
+/// `swiotlb_bounce` is not among them: drivers call it in interrupts and outside of them, and the kernel leaves out a program that
+/// interrupts itself. Its time is that of the functions which take and return bounce buffers, and nothing is lost.
 pub const FUNCTIONS: &[Function] = &[
     api("dma_map_page_attrs", Stage::DmaMap, Action::Map),
     api("dma_map_phys", Stage::DmaMap, Action::Map),
@@ -120,7 +123,6 @@ pub const FUNCTIONS: &[Function] = &[
     api("swiotlb_tbl_map_single", Stage::Bounce, Action::TakeBounce),
     api("swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
     api("__swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
-    inner("swiotlb_bounce", Stage::Bounce, None),
 ];
 
 /// Bits of a function's number in a path. The number is one more than its place in [`FUNCTIONS`].
