@@ -169,8 +169,8 @@ mod tests {
         let rounded = [0.49, 0.5, 2.4, -3.0, f64::NAN, f64::INFINITY].map(|ps| Span::from_ps_f64(ps).as_ps());
         assert_eq!(rounded, [0, 1, 2, 0, 0, u64::MAX]);
         // The largest number below a half, and whole numbers, which have no halves between them.
-        assert_eq!(Span::from_ps_f64(0.5_f64.next_down()), Span::ZERO);
-        assert_eq!(Span::from_ps_f64(1.5_f64.next_down()), Span::from_ps(1));
+        assert_eq!(Span::from_ps_f64(0.499_999_999_999_999_94), Span::ZERO);
+        assert_eq!(Span::from_ps_f64(1.499_999_999_999_999_8), Span::from_ps(1));
         for ps in [(1 << 52) + 1, (1 << 53) - 1, 1 << 53, 1 << 63] {
             assert_eq!(Span::from_ps_f64(ps as f64), Span::from_ps(ps));
         }

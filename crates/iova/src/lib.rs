@@ -11,7 +11,7 @@
 //! ones, for comparison. A type parameter says how a wrong free is treated: of a range that was freed already, has another size
 //! or was never allocated.
 //!
-//! | | a wrong free | time of Linux's (`docs/validation/allocators.md`) |
+//! | | a wrong free | time of Linux's (`docs/validation/allocators.md` in the repository) |
 //! |---|---|---|
 //! | [`Trusting`] | is not found, and later allocations may overlap, as in Linux | at most about half |
 //! | [`Audited`] | may be found when a batch of free ranges leaves a CPU; until then its range may be allocated twice | the same, more if ranges are freed on other CPUs |
