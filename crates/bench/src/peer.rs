@@ -175,7 +175,9 @@ impl Allocator for PeerAllocator {
         // SAFETY: as above; no other thread uses the allocator while its usage is read.
         let memory_bytes =
             self.peer.memory_bytes.map_or(0, |memory_bytes| unsafe { memory_bytes(self.handle) });
-        Usage { memory_bytes, ..Usage::default() }
+        let mut usage = Usage::default();
+        usage.memory_bytes = memory_bytes;
+        usage
     }
 }
 

@@ -110,6 +110,7 @@ pub enum DefaultReason {
 /// A predicted decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Prediction {
     /// The decision.
     pub outcome: Outcome,

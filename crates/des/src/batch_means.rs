@@ -98,12 +98,19 @@ impl BatchMeans {
     }
 
     /// The correlation between the means of neighbouring batches, -1 to 1. It is about 0 if batches are long enough. By
-    /// chance it is beyond ±2 divided by the root of their number for 1 run in 20. `None` without different means.
+    /// chance it is beyond ±2 divided by the root of their number for 1 run in 20. `None` without different means, or if a
+    /// mean is not finite.
     pub fn correlation(&self) -> Option<f64> {
-        let stats = self.stats();
-        let (mean, squares) = (stats.mean()?, stats.variance()? * (stats.count() - 1) as f64);
-        let products: f64 = self.means.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
-        (squares > 0.0).then(|| products / squares)
+        let mean = self.mean()?;
+        // In units of the largest distance from the mean: squares of distances beyond 1e154 are no numbers.
+        let unit = self.means.iter().map(|one| (one - mean).abs()).fold(0.0, f64::max);
+        if unit == 0.0 || !unit.is_finite() {
+            return None;
+        }
+        let distances: Vec<f64> = self.means.iter().map(|one| (one - mean) / unit).collect();
+        let squares: f64 = distances.iter().map(|distance| distance * distance).sum();
+        let products: f64 = distances.windows(2).map(|two| two[0] * two[1]).sum();
+        Some(products / squares).filter(|correlation| correlation.is_finite())
     }
 }
 
@@ -139,6 +146,19 @@ mod tests {
         assert_eq!(added(200, values()).interval(Confidence::PERCENT_95), None);
         assert_eq!(added(104, values()).interval(Confidence::PERCENT_95), None);
         assert_eq!(added(5, values()).correlation(), None);
+    }
+
+    #[test]
+    fn large_and_small_values_have_a_correlation() {
+        let correlation =
+            |unit: f64| added(0, [1.0, 2.0, 4.0, 7.0].map(|value| value * unit).into_iter()).correlation();
+        let expected = correlation(1.0).unwrap();
+        for unit in [1e200, 1e-200, -1e150] {
+            assert!((correlation(unit).unwrap() - expected).abs() < 1e-12, "{unit}");
+        }
+        for unit in [0.0, f64::INFINITY, f64::NAN, f64::MAX] {
+            assert_eq!(correlation(unit), None, "{unit}");
+        }
     }
 
     /// An autoregressive series forgets slowly: of neighbours, 0.98 is in common.

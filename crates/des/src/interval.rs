@@ -1,8 +1,13 @@
 //! Confidence intervals of means.
 
 use crate::{Misuse, RunningStats, readable};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use std::f64::consts::PI;
 use std::fmt;
+
+/// Up to so many degrees of freedom `statrs` (0.18) finds Student's quantile. From a million on its result is off, or its search
+/// does not end.
+const FREEDOM_MAX: u64 = 10_000;
 
 /// The share of intervals that contain the true mean, if what their maker assumes holds. Above 0, below 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,9 +37,26 @@ impl Confidence {
     /// Student's quantile: half of an interval is this many standard errors wide (Student, "The probable error of a mean",
     /// 1908). A mean of n values has n - 1 degrees of freedom. `None` for 0.
     pub fn student_quantile(self, degrees_of_freedom: u64) -> Option<f64> {
-        let student = StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()?;
-        Some(student.inverse_cdf(0.5 + self.0 / 2.0))
+        // By the lower tail: the upper one's share rounds to 1 if this one's is small.
+        let tail = (1.0 - self.0) / 2.0;
+        let freedom = degrees_of_freedom as f64;
+        let quantile = match degrees_of_freedom {
+            // Cauchy's distribution, of whose far tails `statrs` has no digit right.
+            1 => -(PI * tail).tan().recip(),
+            0..=FREEDOM_MAX => StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(tail),
+            _ => student_from_normal(Normal::standard().inverse_cdf(tail), freedom),
+        };
+        Some(-quantile)
     }
+}
+
+/// Student's quantile from that of the normal distribution, for many degrees of freedom (Abramowitz and Stegun, "Handbook of
+/// Mathematical Functions", 26.7.5). From 10,000 on what is left out is below 1e-10 of it for all but extreme shares.
+fn student_from_normal(normal: f64, freedom: f64) -> f64 {
+    let square = normal * normal;
+    let first = (square + 1.0) / (4.0 * freedom);
+    let second = ((5.0 * square + 16.0) * square + 3.0) / (96.0 * freedom * freedom);
+    normal * (1.0 + first + second)
 }
 
 /// A mean with its confidence interval, in the unit of the values.
@@ -112,6 +134,37 @@ mod tests {
         check(Confidence::PERCENT_99, 19, 2.861);
         check(Confidence::PERCENT_95, 1_000_000, 1.960);
         assert_eq!(Confidence::PERCENT_95.student_quantile(0), None);
+    }
+
+    /// Where both can be had, they agree; and no number of values takes long.
+    #[test]
+    fn quantiles_of_many_values_approach_the_normal_one() {
+        for share in [0.01, 0.5, 0.9, 0.95, 0.99, 0.999_999] {
+            let confidence = Confidence::new(share).unwrap();
+            let normal = -Normal::standard().inverse_cdf((1.0 - share) / 2.0);
+            let (before, after) = [FREEDOM_MAX, FREEDOM_MAX + 1]
+                .map(|freedom| confidence.student_quantile(freedom).unwrap())
+                .into();
+            assert!(before > after && before - after < 2e-8 * (1.0 + before.powi(3)), "{before}, {after}");
+            let mut last = before;
+            for freedom in (5..20).map(|digits| 10_u64.pow(digits)).chain([u64::MAX]) {
+                let quantile = confidence.student_quantile(freedom).unwrap();
+                assert!((normal..last).contains(&quantile) || quantile == normal, "{quantile} for {freedom}");
+                last = quantile;
+            }
+            assert_eq!(last, normal);
+        }
+    }
+
+    #[test]
+    fn the_highest_confidence_has_a_quantile() {
+        let highest = Confidence::new(1.0 - f64::EPSILON / 2.0).unwrap();
+        let quantiles = [1, 10, FREEDOM_MAX, FREEDOM_MAX + 1, u64::MAX]
+            .map(|freedom| highest.student_quantile(freedom).unwrap());
+        assert!(quantiles.is_sorted_by(|more, less| more > less), "{quantiles:?}");
+        // Of Cauchy's distribution: the cotangent of the tail's share of a half turn.
+        assert!((quantiles[0] * PI * f64::EPSILON / 4.0 - 1.0).abs() < 1e-6, "{quantiles:?}");
+        assert!((quantiles[4] - 8.292).abs() < 1e-3, "{quantiles:?}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub struct TransferCost {
 
 /// Counts of transfers, by distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Transfers {
     /// No transfer, or the first acquisition.
     pub same_cpu: u64,

@@ -37,6 +37,7 @@ pub enum Answer {
 /// Use of a resource since time 0. To leave out a warm-up, take it at the warm-up's end too, and divide the differences of the
 /// integrals by the time between.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Usage {
     /// Requests.
     pub arrivals: u64,

@@ -81,7 +81,10 @@ impl Span {
 
     /// A span rounded to picoseconds. Negative numbers and NaN become 0; large ones [`Span::MAX`].
     pub const fn from_ps_f64(ps: f64) -> Self {
-        Self((ps + 0.5) as u64)
+        // Adding a half first would round twice: the sum too is rounded, to the next even number above 2^52.
+        let whole = ps as u64;
+        let rounds_up = ps - whole as f64 >= 0.5;
+        Self(if rounds_up { whole.saturating_add(1) } else { whole })
     }
 
     /// A span from nanoseconds, rounded to picoseconds. Negative numbers and NaN become 0; large ones [`Span::MAX`].
@@ -165,6 +168,13 @@ mod tests {
     fn rounds_to_picoseconds() {
         let rounded = [0.49, 0.5, 2.4, -3.0, f64::NAN, f64::INFINITY].map(|ps| Span::from_ps_f64(ps).as_ps());
         assert_eq!(rounded, [0, 1, 2, 0, 0, u64::MAX]);
+        // The largest number below a half, and whole numbers, which have no halves between them.
+        assert_eq!(Span::from_ps_f64(0.499_999_999_999_999_94), Span::ZERO);
+        assert_eq!(Span::from_ps_f64(1.499_999_999_999_999_8), Span::from_ps(1));
+        for ps in [(1 << 52) + 1, (1 << 53) - 1, 1 << 53, 1 << 63] {
+            assert_eq!(Span::from_ps_f64(ps as f64), Span::from_ps(ps));
+        }
+        assert_eq!(Span::from_ps_f64(((1_u64 << 51) + 1) as f64 + 0.5), Span::from_ps((1 << 51) + 2));
         assert_eq!(Span::from_ns_f64(1.2344), Span::from_ps(1_234));
         assert_eq!(Span::from_ps(1_234).as_ns_f64(), 1.234);
     }

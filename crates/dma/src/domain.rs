@@ -29,6 +29,7 @@ enum Invalidation {
 
 /// How a scatter list gets its bus addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListRanges {
     /// One range for the whole list, which may then become one segment (`iommu_dma_map_sg`).
     One,

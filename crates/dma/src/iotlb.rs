@@ -23,6 +23,7 @@ pub struct Iotlb {
 
 /// Counts of lookups, walks and evictions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IotlbStatistics {
     /// Lookups that hit.
     pub hits: u64,

@@ -102,8 +102,12 @@ impl Gaps {
         (self.nodes.capacity() * size_of::<Gap>()) as u64
     }
 
-    /// Adds a range and merges it with adjacent ones. A range that overlaps others is left out: a wrong free brought it.
+    /// Adds a range and merges it with adjacent ones. A range that overlaps others, or has no end, is left out: a wrong free
+    /// brought it.
     pub(crate) fn add(&mut self, range: Range) {
+        if range.first.checked_add(range.pages).is_none() {
+            return;
+        }
         let (below, above) = self.split(self.root, range.first);
         let (below, previous) = self.cut_last(below);
         let (next, above) = self.cut_first(above);

@@ -22,7 +22,7 @@
 //! | | cost of an allocation or a free | finds | space |
 //! |---|---|---|---|
 //! | [`Direct`] | nothing: an offset is added to the memory's address | | all |
-//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges; if nothing fits, all CPUs' stacks are emptied first | every fit; a size up to 1,024 pages may be rounded up to a power of two | all |
+//! | [`Percpu`] | up to 1,024 pages: per-CPU steps without atomic instructions, and a lock per batch of up to 63 when a CPU's stack is empty or full; O(log n) for larger ranges; if nothing fits, all CPUs' stacks are emptied first | with [`Checked`] every fit, though a size up to 1,024 pages may be rounded up to a power of two; with [`Audited`] and [`Trusting`] it always is, and aligned to that, so 4 pages from page 1 on are no fit for 4 | all |
 //! | [`Magazines`] | up to 32 pages a lock per CPU, else one lock and a tree walk (Linux 6) | see the type | 2^40 pages |
 //! | [`Pools`] | a lock per pool, linear search of a bitmap (powerpc) | see the type | 2^32 pages |
 //! | [`Bitmap`] | one lock, linear search (powerpc before 3.6) | see the type | 2^32 pages |
@@ -67,7 +67,8 @@
 //!   two CPUs free at the very same moment; see [`percpu`].
 //! - Don't unload a shared object that has this code in it (`dlclose`) while threads that called it run: the kernel may still read the
 //!   description of their last restartable sequence.
-//! - Without the feature `std` only `alloc` is needed: locks spin, and the caller supplies [`Cpus`].
+//! - Without the feature `std` only `alloc` is needed: locks spin, and the caller supplies [`Cpus`]. The target must have atomics of
+//!   64 bits (`target_has_atomic = "64"`), which processors such as Arm's Cortex-M do not have.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

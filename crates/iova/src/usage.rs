@@ -2,6 +2,7 @@
 
 /// Statistics of an allocator at one moment. While other threads use it, the parts are counted at different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Pages in allocated ranges.
     pub allocated_pages: u64,

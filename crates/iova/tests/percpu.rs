@@ -465,3 +465,31 @@ proptest! {
         check(1 << 16, 0, vec![Range { first: 5000, pages: 1 }], &steps);
     }
 }
+
+/// As documented: where frees are not checked, a range that is freed goes to the stack of its class, so it has all that the class
+/// promises.
+#[test]
+fn unchecked_sizes_are_aligned_to_their_class() {
+    let (space, request) = (Space::new(1, 4), Request::new(4, 4));
+    let cpus = || Sharded::new(1, || 0);
+    assert_eq!(Percpu::checked(&space, 0, cpus()).unwrap().allocate(&request), Ok(1));
+    let full = Err(iova::AllocateError::Full);
+    assert_eq!(Percpu::audited(&space, 0, cpus()).unwrap().allocate(&request), full);
+    assert_eq!(Percpu::trusting(&space, 0, cpus()).unwrap().allocate(&request), full);
+}
+
+#[test]
+fn pages_that_no_space_has_are_believed_and_break_nothing() {
+    for first in [u64::MAX, u64::MAX - 1, 1 << 60] {
+        for pages in [1, 2, 1024] {
+            let addresses = Percpu::trusting(&Space::new(1, 1 << 20), 0, Sharded::new(1, || 0)).unwrap();
+            addresses.free(Range { first, pages }).unwrap();
+            addresses.empty_caches();
+            assert!(
+                addresses.allocate(&Request::new(1, 99)).is_ok_and(|page| page <= 99),
+                "{first:#x}, {pages}"
+            );
+            addresses.usage();
+        }
+    }
+}

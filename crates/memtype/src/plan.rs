@@ -176,6 +176,7 @@ impl fmt::Display for Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Harm {
     /// More ordered or less cached than before and after: slow, and correct.
     Slow,

@@ -48,3 +48,8 @@ pub use session::Session;
 pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, adapters};
 pub use tally::{Histogram, Tally};
 pub use watcher::{Losses, Reading, Unwatched, WatchError, Watcher};
+
+/// The example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -45,7 +45,9 @@ impl Allocator for Recording {
     }
 
     fn usage(&self) -> Usage {
-        Usage { allocated_pages: 3, ..Usage::default() }
+        let mut usage = Usage::default();
+        usage.allocated_pages = 3;
+        usage
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 /// An access that an IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{requester}: {access} at {at} was blocked: {reason}")]
+#[non_exhaustive]
 pub struct Fault {
     /// The adapter.
     pub requester: Requester,
@@ -44,6 +45,7 @@ pub enum Reason {
 
 /// Recorded faults, and the number of those that did not fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Faults {
     /// The oldest first.
     pub recorded: Vec<Fault>,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 /// An RTAS call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RtasCall {
     /// `ibm,query-pe-dma-windows`
     Query,

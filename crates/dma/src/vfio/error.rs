@@ -73,7 +73,7 @@ pub enum VfioError {
         /// The call.
         what: &'static str,
         /// The error.
-        source: Errno,
+        source: io::Error,
     },
     /// The kernel's answer is invalid.
     #[error("{what}: {why}")]
@@ -93,6 +93,6 @@ impl VfioError {
 
     /// The error for an ioctl, by its name.
     pub(super) fn call(what: &'static str) -> impl FnOnce(Errno) -> Self {
-        move |source| Self::Call { what, source }
+        move |source| Self::Call { what, source: source.into() }
     }
 }

@@ -56,7 +56,7 @@ impl Central {
         let firsts = firsts.as_mut();
         // Adjacent ranges are merged here, which is cheaper than in the tree.
         firsts.sort_unstable();
-        for run in firsts.chunk_by(|one, next| one + (1 << class) == *next) {
+        for run in firsts.chunk_by(|one, next| one.wrapping_add(1 << class) == *next) {
             self.ranges.gaps.add(Range { first: run[0], pages: (run.len() as u64) << class });
         }
         (firsts.len() as u64) << class
