@@ -103,10 +103,18 @@ fn folders_are_named_for_their_crates() {
 fn published_packages_are_complete() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut wrong = Vec::new();
-    for (folder, manifest) in manifests() {
+    let (unpublished, published): (Vec<_>, Vec<_>) = manifests().into_iter().partition(|(_, manifest)| {
+        manifest["package"].get("publish").is_some_and(|publish| publish.as_bool() == Some(false))
+    });
+    for (folder, manifest) in published {
         let package = &manifest["package"];
-        if package.get("publish").is_some_and(|publish| publish.as_bool() == Some(false)) {
-            continue;
+        for other in unpublished.iter().map(|(folder, _)| folder.as_str()) {
+            if ["dependencies", "dev-dependencies"]
+                .iter()
+                .any(|&list| manifest.get(list).is_some_and(|list| list.get(other).is_some()))
+            {
+                wrong.push(format!("{folder}: uses {other}, which is not published"));
+            }
         }
         for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             if !crates.join(&folder).join(file).exists() {
