@@ -27,12 +27,12 @@ mod central;
 mod cpus;
 mod depot;
 mod free_check;
+mod page_bytes;
 #[cfg(all(feature = "std", not(loom)))]
 mod restartable;
 mod shape;
 mod sharded;
 mod slabs;
-mod table;
 
 pub use crate::sync::AtomicU64;
 pub use cpus::Cpus;

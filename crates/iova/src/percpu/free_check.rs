@@ -1,7 +1,7 @@
 //! Whether frees are checked.
 
+use super::page_bytes::PageBytes;
 use super::shape::CACHED_PAGES_MAX;
-use super::table::Table;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::{FreeError, Range, Space};
 use core::fmt::Debug;
@@ -105,7 +105,7 @@ mod sealed {
 /// size of the allocated range that begins there. CPUs whose ranges are neighbours share cache lines of these bytes.
 #[derive(Debug)]
 pub struct Checked {
-    marks: Table,
+    marks: PageBytes,
 }
 
 /// Looks for wrong frees when a batch of free ranges leaves a CPU: a range that is not allocated, or of another class. The next free
@@ -117,7 +117,7 @@ pub struct Checked {
 /// batches move, so that CPUs rarely share its cache line.
 #[derive(Debug)]
 pub struct Audited {
-    marks: Table,
+    marks: PageBytes,
     /// The pages of the space.
     first: u64,
     last: u64,
@@ -178,7 +178,7 @@ impl FreeCheck for Checked {
     const KNOWS_SIZES: bool = true;
 
     fn new(space: &Space) -> Self {
-        Self { marks: Table::new(space.first, space.last) }
+        Self { marks: PageBytes::new(space.first, space.last) }
     }
 
     #[inline(always)]
@@ -242,7 +242,7 @@ impl FreeCheck for Audited {
     fn new(space: &Space) -> Self {
         let (first, last) = (space.first, space.last);
         let (is_wrong, wrong) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { marks: Table::new(first, last), first, last, is_wrong, wrong }
+        Self { marks: PageBytes::new(first, last), first, last, is_wrong, wrong }
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ type Node<T> = Box<[Once<T>]>;
 
 /// Bytes by page, 0 at first. They have a fixed address until the table is dropped.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct PageBytes {
     origin: u64,
     pages: u64,
     /// The first leaf.
@@ -27,7 +27,7 @@ pub(crate) struct Table {
     leaf_bytes: AtomicU64,
 }
 
-impl Table {
+impl PageBytes {
     /// A table for pages `first` to `last`.
     pub(crate) fn new(first: u64, last: u64) -> Self {
         let pages = last - first + 1;
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn bytes_are_apart() {
-        let table = Table::new(7, PAGE_MAX);
+        let table = PageBytes::new(7, PAGE_MAX);
         assert!(table.get(6).is_none() && table.get(0).is_none(), "below");
         assert!(table.get(7).is_some() && table.get(LEAF + 6).is_some());
         let at = |page: u64| core::ptr::from_ref(table.reach(page).unwrap());
@@ -125,12 +125,12 @@ mod tests {
         assert_eq!(bytes, pages.map(|page| core::ptr::from_ref(table.get(page).unwrap())));
         assert_eq!(std::collections::BTreeSet::from(bytes).len(), pages.len());
         assert!(table.reach(PAGE_MAX + 1).is_none());
-        assert!(Table::new(0, 9).reach(10).is_none());
+        assert!(PageBytes::new(0, 9).reach(10).is_none());
     }
 
     #[test]
     fn indexes_are_the_digits_of_a_page_in_the_table() {
-        let table = Table::new(7, PAGE_MAX);
+        let table = PageBytes::new(7, PAGE_MAX);
         let places =
             [0, LEAF - 1, 5 * LEAF + 3, (2 * FAN + 5) * LEAF + 3, ((4 * FAN + 2) * FAN + 5) * LEAF + 3];
         for place in places {
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn memory_counts_created_and_reached_tables() {
         let pointer = size_of::<Once<Leaf>>() as u64;
-        let table = Table::new(0, 9);
+        let table = PageBytes::new(0, 9);
         assert_eq!([4, 10, 99].map(|reached| table.memory_bytes(reached) - pointer), [4, 10, 10]);
-        let table = Table::new(0, 2 * LEAF - 1);
+        let table = PageBytes::new(0, 2 * LEAF - 1);
         table.reach(LEAF).unwrap();
         let nodes = pointer + 2 * FAN * pointer;
         assert_eq!([4, u64::MAX].map(|reached| table.memory_bytes(reached) - nodes), [4, 2 * LEAF]);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_page_far_up_takes_no_memory_for_those_below() {
-        let table = Table::new(0, PAGE_MAX);
+        let table = PageBytes::new(0, PAGE_MAX);
         table.reach(PAGE_MAX / 2).unwrap();
         assert!(table.memory_bytes(PAGE_MAX) < 1 << 23, "{}", table.memory_bytes(PAGE_MAX));
     }
