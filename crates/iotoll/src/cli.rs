@@ -506,7 +506,7 @@ Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows on
 pub(crate) struct Watch {
     /// PCI address of an adapter to show; can be repeated [default: all]
     #[arg(long = "adapter", value_name = "ADDRESS")]
-    pub(crate) adapters: Vec<String>,
+    pub(crate) adapters: Vec<Bdf>,
     /// Seconds to watch [default: until COMMAND ends, or 10]
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,

@@ -43,7 +43,7 @@ pub use bpf::AttachError;
 pub use btf::BtfError;
 pub use completed::{Completed, completed};
 pub use function::{Action, FUNCTIONS, Function};
-pub use record::{Activity, Interval, Record, UnwatchedFunction};
+pub use record::{Activity, Interval, Mapping, Record, UnwatchedFunction};
 pub use session::Session;
 pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, adapters};
 pub use tally::{Histogram, Tally};

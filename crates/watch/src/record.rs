@@ -21,7 +21,9 @@ pub struct Record {
     pub losses: Losses,
     /// Nanoseconds that counting took for a call, without the kernel's jumps to it; `None` if it was not measured.
     pub program_ns: Option<f64>,
-    /// All adapters that did something, those whose mapping took the most CPU time first.
+    /// Calls of watched functions, also for adapters that are not shown.
+    pub calls: u64,
+    /// The adapters that did something, those whose mapping took the most CPU time first.
     pub adapters: Vec<AdapterSummary>,
     /// The course of time.
     pub intervals: Vec<Interval>,
@@ -57,10 +59,18 @@ pub struct Activity {
     pub adapter: String,
     /// What it completed.
     pub completed: Completed,
+    /// What the kernel mapped for it; `None` where nothing could be counted ([`Record::uncounted`]).
+    pub mapping: Option<Mapping>,
+}
+
+/// What the kernel mapped for an adapter in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Mapping {
     /// Calls that mapped memory.
     pub maps: u64,
-    /// Bytes that they mapped, without scatter lists.
-    pub mapped_bytes: u64,
+    /// Bytes that they mapped; `None` if some did not say it, as with scatter lists.
+    pub mapped_bytes: Option<u64>,
     /// Calls that unmapped memory.
     pub unmaps: u64,
     /// Invalidations.

@@ -2,9 +2,11 @@
 
 use crate::completed::{Completed, completed};
 use crate::function::Action;
-use crate::record::{Activity, Interval, Record, UnwatchedFunction};
+use crate::record::{Activity, Interval, Mapping, Record, UnwatchedFunction};
 use crate::summary::{self, AdapterSummary};
+use crate::tally::Tally;
 use crate::watcher::{Reading, WatchError, Watcher};
+use pci::Bdf;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -20,7 +22,7 @@ pub struct Session {
     last: Snapshot,
     intervals: Vec<Interval>,
     /// Only these adapters; all if there are none.
-    chosen: Vec<String>,
+    chosen: Vec<Bdf>,
 }
 
 /// What was read at a moment.
@@ -32,11 +34,16 @@ struct Snapshot {
 }
 
 impl Session {
-    /// Begins. If the kernel's functions can't be watched, it still reads what adapters complete, and says so.
+    /// Begins, for these adapters, or all if there are none. If the kernel's functions can't be watched, it still reads what adapters
+    /// complete, and says so.
     ///
     /// # Errors
-    /// [`WatchError::Read`]
-    pub fn start(chosen: Vec<String>) -> Result<Self, WatchError> {
+    /// [`WatchError::NoAdapter`] and [`WatchError::Read`]
+    pub fn start(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        let is_here = |adapter: &Bdf| Path::new("/sys/bus/pci/devices").join(adapter.to_string()).exists();
+        if let Some(adapter) = chosen.iter().find(|adapter| !is_here(adapter)) {
+            return Err(WatchError::NoAdapter(*adapter));
+        }
         let mut watcher = Watcher::start();
         let first = snapshot(&mut watcher)?;
         Ok(Self { watcher, last: first.clone(), first, intervals: Vec::new(), chosen })
@@ -49,7 +56,8 @@ impl Session {
     pub fn interval(&mut self) -> Result<Interval, WatchError> {
         let now = snapshot(&mut self.watcher)?;
         let seconds = (now.at - self.last.at).as_secs_f64();
-        let adapters = self.between(&self.last, &now).iter().map(activity).collect();
+        let is_counted = self.watcher.is_ok();
+        let adapters = self.between(&self.last, &now).iter().map(|one| activity(one, is_counted)).collect();
         let interval = Interval { end_s: (now.at - self.first.at).as_secs_f64(), seconds, adapters };
         self.last = now;
         if self.intervals.len() < INTERVALS_MAX {
@@ -78,6 +86,7 @@ impl Session {
             unwatched,
             losses: self.last.reading.losses.since(&self.first.reading.losses),
             program_ns: self.last.reading.program_ns,
+            calls: self.last.reading.calls().saturating_sub(self.first.reading.calls()),
             adapters,
             intervals: self.intervals,
         }
@@ -90,7 +99,9 @@ impl Session {
         };
         let names = later.completed.keys().cloned();
         let mut adapters = summary::adapters(&earlier.reading, &later.reading, completed, names);
-        adapters.retain(|one| self.chosen.is_empty() || self.chosen.contains(&one.adapter));
+        let is_chosen =
+            |one: &AdapterSummary| self.chosen.iter().any(|chosen| chosen.to_string() == one.adapter);
+        adapters.retain(|one| self.chosen.is_empty() || is_chosen(one));
         adapters
     }
 }
@@ -102,16 +113,18 @@ fn snapshot(watcher: &mut Result<Watcher, WatchError>) -> Result<Snapshot, Watch
     Ok(Snapshot { at, reading, completed: completed(Path::new("/")) })
 }
 
-fn activity(adapter: &AdapterSummary) -> Activity {
-    let bytes = |action| adapter.tally(action).map_or(0, |tally| tally.bytes);
+fn activity(adapter: &AdapterSummary, is_counted: bool) -> Activity {
+    let mapping = || Mapping {
+        maps: adapter.calls(Action::Map),
+        mapped_bytes: adapter.tally(Action::Map).map_or(Some(0), Tally::bytes_if_known),
+        unmaps: adapter.calls(Action::Unmap),
+        invalidations: adapter.calls(Action::Invalidate),
+        bounced_bytes: adapter.tally(Action::TakeBounce).map_or(0, |tally| tally.bytes),
+        ns: adapter.ns(),
+    };
     Activity {
         adapter: adapter.adapter.clone(),
         completed: adapter.completed,
-        maps: adapter.calls(Action::Map),
-        mapped_bytes: bytes(Action::Map),
-        unmaps: adapter.calls(Action::Unmap),
-        invalidations: adapter.calls(Action::Invalidate),
-        bounced_bytes: bytes(Action::TakeBounce),
-        ns: adapter.ns(),
+        mapping: is_counted.then(mapping),
     }
 }

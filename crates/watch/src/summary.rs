@@ -17,7 +17,8 @@ pub struct AdapterSummary {
     pub adapter: String,
     /// What it completed.
     pub completed: Completed,
-    /// What the kernel's functions did for it.
+    /// What the kernel's functions did for it. Empty, as the next two, where nothing could be counted
+    /// ([`Record::uncounted`](crate::Record::uncounted)).
     pub actions: Vec<ActionSummary>,
     /// The CPU time that they took.
     pub stages: Vec<StageSummary>,
@@ -45,7 +46,8 @@ pub struct StageSummary {
     /// Nanoseconds of its functions by themselves, interrupts and programs that count included.
     pub ns: u64,
     /// Nanoseconds of programs in it, about: their number times [`Record::program_ns`](crate::Record::program_ns), and at most `ns`.
-    pub programs_ns: u64,
+    /// `None` if that was not measured.
+    pub programs_ns: Option<u64>,
 }
 
 /// Functions that called each other.
@@ -59,7 +61,7 @@ pub struct Path {
     /// Nanoseconds of the innermost by itself, as in [`StageSummary::ns`].
     pub own_ns: u64,
     /// As in [`StageSummary::programs_ns`].
-    pub programs_ns: u64,
+    pub programs_ns: Option<u64>,
 }
 
 impl AdapterSummary {
@@ -78,8 +80,8 @@ impl AdapterSummary {
         self.stages.iter().map(|stage| stage.ns).sum()
     }
 
-    /// Nanoseconds of programs among them, about.
-    pub fn programs_ns(&self) -> u64 {
+    /// Nanoseconds of programs among them, about; `None` if that was not measured.
+    pub fn programs_ns(&self) -> Option<u64> {
         self.stages.iter().map(|stage| stage.programs_ns).sum()
     }
 }
@@ -104,10 +106,9 @@ pub fn adapters(
             device.insert(path.clone(), since);
         }
     }
-    let program_ns = later.program_ns.unwrap_or_default();
     let summary = |(adapter, counted): (String, Counted)| {
         let completed = completed(&adapter);
-        let paths = paths(&counted, program_ns);
+        let paths = paths(&counted, later.program_ns);
         AdapterSummary {
             completed,
             actions: actions(&counted),
@@ -136,13 +137,13 @@ fn actions(counted: &Counted) -> Vec<ActionSummary> {
 }
 
 /// Each path with its own time, and that of the programs that ran in it for the functions that it called.
-fn paths(counted: &Counted, program_ns: f64) -> Vec<Path> {
+fn paths(counted: &Counted, program_ns: Option<f64>) -> Vec<Path> {
     let path = |(functions, tally): (&Vec<&'static Function>, &Tally)| {
         let is_called =
             |other: &[&Function]| other.len() == functions.len() + 1 && other.starts_with(functions);
         let callees = counted.iter().filter(|(other, _)| is_called(other));
         let programs: u64 = callees.map(|(_, callee)| callee.calls).sum();
-        let programs_ns = ((programs as f64 * program_ns) as u64).min(tally.own_ns);
+        let programs_ns = program_ns.map(|ns| ((programs as f64 * ns) as u64).min(tally.own_ns));
         let functions = functions.iter().map(|function| function.name).collect();
         Path { functions, calls: tally.calls, own_ns: tally.own_ns, programs_ns }
     };
@@ -155,9 +156,9 @@ fn stages(counted: &Counted, paths: &[Path]) -> Vec<StageSummary> {
     for (functions, path) in counted.keys().zip(paths) {
         if let Some(Function { stage, .. }) = functions.last() {
             let stage = *stage;
-            let sum = stages.entry(stage).or_insert(StageSummary { stage, ns: 0, programs_ns: 0 });
+            let sum = stages.entry(stage).or_insert(StageSummary { stage, ns: 0, programs_ns: Some(0) });
             sum.ns += path.own_ns;
-            sum.programs_ns += path.programs_ns;
+            sum.programs_ns = sum.programs_ns.zip(path.programs_ns).map(|(sum, ns)| sum + ns);
         }
     }
     stages.into_values().collect()
@@ -216,9 +217,10 @@ mod tests {
             Some(20.0),
         );
         let all = adapters(&Reading::default(), &later, |_| Completed::default(), []);
-        let own: Vec<(u64, u64)> = all[0].paths.iter().map(|path| (path.own_ns, path.programs_ns)).collect();
-        assert_eq!(own, [(600, 200), (400, 0)]);
-        assert_eq!((all[0].ns(), all[0].programs_ns()), (1000, 200));
+        let own: Vec<(u64, Option<u64>)> =
+            all[0].paths.iter().map(|path| (path.own_ns, path.programs_ns)).collect();
+        assert_eq!(own, [(600, Some(200)), (400, Some(0))]);
+        assert_eq!((all[0].ns(), all[0].programs_ns()), (1000, Some(200)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub struct Tally {
     /// How many ended.
     pub calls: u64,
-    /// Bytes that they were called for, 0 where the function does not say.
+    /// Bytes that they were called for, without those of calls that do not say it ([`Self::bytes_if_known`]).
     pub bytes: u64,
     /// Parts that they were called for: elements of scatter lists, commands to the IOMMU; else 1 for each call.
     pub parts: u64,
@@ -34,9 +34,14 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    /// All calls.
+    fn calls(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
     /// The value that this share of the calls did not exceed, by the end of its bucket; `None` without calls.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        let calls: u64 = self.0.iter().sum();
+        let calls = self.calls();
         let rank = ((calls as f64 * share).ceil() as u64).clamp(1, calls.max(1));
         let mut below = 0;
         let mut buckets = self.0.iter().map(|calls| {
@@ -99,6 +104,11 @@ impl Tally {
         to(&mut self.own_ns, other.own_ns);
         self.by_ns.0.iter_mut().zip(other.by_ns.0).for_each(|(mine, others)| to(mine, others));
         self.by_bytes.0.iter_mut().zip(other.by_bytes.0).for_each(|(mine, others)| to(mine, others));
+    }
+
+    /// Bytes, if each call said how many.
+    pub fn bytes_if_known(&self) -> Option<u64> {
+        (self.by_bytes.calls() == self.calls).then_some(self.bytes)
     }
 
     /// Adds another.

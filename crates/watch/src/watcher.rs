@@ -5,6 +5,8 @@ use crate::btf::{Btf, BtfError, KernelFunction};
 use crate::function::{self, FUNCTIONS, Function};
 use crate::programs::{self, Arguments, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, TALLY_WORDS, Tables, loss};
 use crate::tally::Tally;
+use pci::Bdf;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,6 +48,9 @@ pub enum WatchError {
         /// The first refusal, with its function.
         first: String,
     },
+    /// An adapter to watch is not there.
+    #[error("no PCI device {0} in /sys/bus/pci/devices")]
+    NoAdapter(Bdf),
     /// A table can't be read.
     #[error("the kernel's BPF tables can't be read ({0})")]
     Read(io::Error),
@@ -128,6 +133,13 @@ pub struct Reading {
     pub program_ns: Option<f64>,
 }
 
+impl Reading {
+    /// Calls of all functions.
+    pub(crate) fn calls(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.calls).sum()
+    }
+}
+
 impl Watcher {
     /// Begins to watch this kernel.
     ///
@@ -139,7 +151,7 @@ impl Watcher {
         let btf = Btf::read(&bytes, &names, &["device", "kobject"]).map_err(WatchError::Btf)?;
         let name_at = btf.member("device", "kobj").zip(btf.member("kobject", "name"));
         let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;
-        raise_memory_limit();
+        let _limit = MemoryLimit::raise();
         let mut watcher = Self::without_programs().map_err(WatchError::Table)?;
         for (index, function) in FUNCTIONS.iter().enumerate() {
             let kernel = btf.function(function.name);
@@ -277,9 +289,20 @@ fn possible_cpus() -> io::Result<usize> {
     last.map(|last| last + 1).ok_or_else(invalid)
 }
 
-/// Before Linux 5.11 tables count as locked memory of this process.
-fn raise_memory_limit() {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    // If it fails, the kernel says so when a table is made.
-    let _: Result<(), _> = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
+/// No limit of this process's locked memory until this is dropped: before Linux 5.11 the kernel checks it when it makes tables and programs.
+struct MemoryLimit(Rlimit);
+
+impl MemoryLimit {
+    /// If it can't be raised, the kernel says so when a table is made.
+    fn raise() -> Self {
+        let before = getrlimit(Resource::Memlock);
+        let _: Result<(), _> = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
+        Self(before)
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        let _: Result<(), _> = setrlimit(Resource::Memlock, self.0);
+    }
 }

@@ -2,12 +2,13 @@
 -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.
 CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "adapters": 'STRUCT("actions" STRUCT("action" VARCHAR, "by_bytes" UBIGINT[], "by_ns" UBIGINT[], "bytes" UBIGINT, "calls" UBIGINT, "ns" UBIGINT, "own_ns" UBIGINT, "parts" UBIGINT)[], "adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "paths" STRUCT("calls" UBIGINT, "functions" VARCHAR[], "own_ns" UBIGINT, "programs_ns" UBIGINT)[], "stages" STRUCT("ns" UBIGINT, "programs_ns" UBIGINT, "stage" VARCHAR)[])[]',
+    "calls": 'UBIGINT',
     "command": 'VARCHAR[]',
     "command_ended": 'VARCHAR',
     "date": 'VARCHAR',
     "evidence": 'STRUCT("against" VARCHAR, "how" VARCHAR, "kind" VARCHAR, "on" VARCHAR, "source" VARCHAR, "why" VARCHAR)',
     "functions": 'VARCHAR[]',
-    "intervals": 'STRUCT("adapters" STRUCT("adapter" VARCHAR, "bounced_bytes" UBIGINT, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "invalidations" UBIGINT, "mapped_bytes" UBIGINT, "maps" UBIGINT, "ns" UBIGINT, "unmaps" UBIGINT)[], "end_s" DOUBLE, "seconds" DOUBLE)[]',
+    "intervals": 'STRUCT("adapters" STRUCT("adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "mapping" STRUCT("bounced_bytes" UBIGINT, "invalidations" UBIGINT, "mapped_bytes" UBIGINT, "maps" UBIGINT, "ns" UBIGINT, "unmaps" UBIGINT))[], "end_s" DOUBLE, "seconds" DOUBLE)[]',
     "losses": 'STRUCT("contexts" UBIGINT, "depth" UBIGINT, "interrupted" UBIGINT, "tallies" UBIGINT, "without_entry" UBIGINT)',
     "machine": 'STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE)',
     "made_by": 'VARCHAR',

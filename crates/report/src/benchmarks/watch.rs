@@ -6,10 +6,12 @@ use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::table::{Row, Table};
 use bench::Head;
 use escape::terminal::plain;
-use watch::{Action, Activity, AdapterSummary, Interval, Losses, Record, Tally};
+use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, Tally};
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
 const NAME_COLUMNS: usize = 16;
+/// What stands where something could not be counted.
+const UNKNOWN: &str = "?";
 
 /// The title of the lines of [`watch_interval`].
 pub fn watch_interval_title() -> String {
@@ -25,21 +27,26 @@ pub fn watch_interval(interval: &Interval) -> Vec<String> {
         let per_second = |amount: u64| grouped((amount as f64 / interval.seconds).round() as u64);
         let io = activity.completed.io().map(|(number, _)| per_second(number)).unwrap_or_default();
         let rate = |amount: u64| bytes((amount as f64 / interval.seconds) as u64);
+        let mapping = |cell: &dyn Fn(&Mapping) -> Option<String>| {
+            activity.mapping.as_ref().and_then(cell).unwrap_or_else(|| UNKNOWN.to_owned())
+        };
         format!(
-            "{:>8.1}  {:<NAME_COLUMNS$}  {:>10}  {:>10}  {:>10}  {:>10}  {:>12}  {:>12}  {:>7.3}",
+            "{:>8.1}  {:<NAME_COLUMNS$}  {:>10}  {:>10}  {:>10}  {:>10}  {:>12}  {:>12}  {:>7}",
             interval.end_s,
             device(&activity.adapter),
             io,
-            per_second(activity.maps),
-            per_second(activity.unmaps),
-            per_second(activity.invalidations),
-            rate(activity.mapped_bytes),
-            rate(activity.bounced_bytes),
-            activity.ns as f64 / 1e9 / interval.seconds,
+            mapping(&|mapping| Some(per_second(mapping.maps))),
+            mapping(&|mapping| Some(per_second(mapping.unmaps))),
+            mapping(&|mapping| Some(per_second(mapping.invalidations))),
+            mapping(&|mapping| mapping.mapped_bytes.map(rate)),
+            mapping(&|mapping| Some(rate(mapping.bounced_bytes))),
+            mapping(&|mapping| Some(format!("{:.3}", mapping.ns as f64 / 1e9 / interval.seconds))),
         )
     };
-    let has_work =
-        |activity: &&Activity| activity.maps + activity.unmaps > 0 || activity.completed.io().is_some();
+    let is_mapping = |mapping: &Mapping| mapping.maps + mapping.unmaps > 0;
+    let has_work = |activity: &&Activity| {
+        activity.mapping.as_ref().is_some_and(is_mapping) || activity.completed.io().is_some()
+    };
     interval.adapters.iter().filter(has_work).map(line).collect()
 }
 
@@ -82,7 +89,10 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
         let mut cells = vec![grouped((tally.calls as f64 / seconds).round() as u64)];
         cells.extend(per.map(|(number, _)| per_io(tally.calls as f64 / number)));
         let each = tally.calls.max(1) as f64;
-        cells.push(if tally.bytes > 0 { bytes((tally.bytes as f64 / each) as u64) } else { String::new() });
+        cells.push(match tally.bytes_if_known() {
+            Some(sum) => bytes((sum as f64 / each) as u64),
+            None => String::new(),
+        });
         cells.push(time(tally.ns as f64 / each));
         cells.push(tally.by_ns.quantile(0.99).map(|ns| time(ns as f64)).unwrap_or_default());
         Row { name: words(action).to_owned(), ink: None, cells }
@@ -96,8 +106,9 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
         let mut cells = vec![format!("{:.3}", stage.ns as f64 / 1e9 / seconds)];
         cells.extend(per.map(|(number, _)| time(stage.ns as f64 / number)));
         cells.push(match stage.programs_ns {
-            0 => String::new(),
-            part => format!("{:.0} %", part as f64 / stage.ns as f64 * 100.0),
+            None => UNKNOWN.to_owned(),
+            Some(0) => String::new(),
+            Some(part) => format!("{:.0} %", part as f64 / stage.ns as f64 * 100.0),
         });
         Row { name: stage.stage.word().to_owned(), ink: None, cells }
     };
@@ -127,8 +138,8 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
     let ns = adapter.ns() as f64;
     let each = completed.io().map(|(number, name)| format!(", {} per {name}", time(ns / number as f64)));
     let watching = match adapter.programs_ns() {
-        0 => String::new(),
-        part => format!("; about {:.0} % of that is watching", part as f64 / ns * 100.0),
+        None | Some(0) => String::new(),
+        Some(part) => format!("; about {:.0} % of that is watching", part as f64 / ns * 100.0),
     };
     format!(
         "{done}. DMA mapping took {:.3} of a core{}{watching}.",
@@ -161,12 +172,11 @@ fn add_doubts(page: &mut Page, record: &Record) {
     if record.functions.is_empty() {
         return;
     }
-    let calls: u64 = record.adapters.iter().flat_map(|adapter| &adapter.paths).map(|path| path.calls).sum();
     page.heading("How it was counted");
     let cost = match record.program_ns {
         Some(ns) => {
-            let cores = calls as f64 * ns / 1e9 / record.seconds.max(f64::MIN_POSITIVE);
-            format!("{cores:.4} of a core, {} for each of {}", time(ns), count(calls as usize, "call"))
+            let cores = record.calls as f64 * ns / 1e9 / record.seconds.max(f64::MIN_POSITIVE);
+            format!("{cores:.4} of a core, {} for each of {}", time(ns), count(record.calls as usize, "call"))
         }
         None => "not known: too few calls, or Linux before 5.8".to_owned(),
     };
