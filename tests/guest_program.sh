@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the example `stress` of iotoll-rseq for guests, linked statically, and prints its path:
+# Builds an example of a package for guests, linked statically, and prints its path:
 #
-#     tests/guest_program.sh x86_64|aarch64|powerpc64le TARGET
+#     tests/guest_program.sh x86_64|aarch64|powerpc64le TARGET PACKAGE EXAMPLE
 #
 # TARGET is cargo's folder of builds. The standard library is that of the compiler at hand (`rustup target add`), or else of Debian 13's
 # compiler in TARGET/rust-1.85 (`tests/rust_1_85.sh`). Exits with 3 and the reason where there is neither, and downloads nothing.
@@ -9,6 +9,8 @@ set -eu
 
 arch=$1
 target=$2
+package=$3
+example=$4
 triple=$arch-unknown-linux-gnu
 linker=$arch-linux-gnu-gcc
 cd "$(dirname "$0")/.."
@@ -34,5 +36,5 @@ else
 fi
 unset CARGO_ENCODED_RUSTFLAGS
 export RUSTFLAGS="-Ctarget-feature=+crt-static -Clinker=$linker ${unstable:-}"
-"$cargo" build --release --locked --quiet -p iotoll-rseq --example stress --target "$triple" --target-dir "$folder" >&2
-echo "$folder/$triple/release/examples/stress"
+"$cargo" build --release --locked --quiet -p "$package" --example "$example" --target "$triple" --target-dir "$folder" >&2
+echo "$folder/$triple/release/examples/$example"

@@ -9,9 +9,12 @@
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
+#[path = "support/guest_program.rs"]
+mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
+use guest_program::guest_program;
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile},
@@ -19,35 +22,12 @@ use lab::{
 };
 use machine::{boot, machine};
 use skip::skip;
-use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{collections::BTreeMap, env, fs, time::Duration};
 
 const CPUS: usize = 3;
 /// An emulated guest needs a minute or two; a busy host takes several times as long.
 const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
 const PARTS: [&str; 4] = ["steps", "fence", "allocator", "hotplug"];
-
-/// The program for guests; `None` if nothing can build it, which is reported.
-fn program(arch: Arch) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let mut script = Command::new(root.join("tests/guest_program.sh"));
-    let output = script.arg(arch.gnu().replace("-linux-gnu", "")).arg(&target).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.code() {
-        Some(0) => Some(PathBuf::from(text(&output.stdout))),
-        Some(3) => {
-            skip(&text(&output.stderr));
-            None
-        }
-        _ => panic!("{}", text(&output.stderr)),
-    }
-}
 
 /// Boots a guest that runs the program, and returns its console's output; `None` without QEMU.
 fn run(cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
@@ -91,7 +71,7 @@ fn check(arch: Arch) {
         Ok(kernel) => kernel,
         Err(why) => return skip(&why.to_string()),
     };
-    let Some(program) = program(arch) else { return };
+    let Some(program) = guest_program(arch, "iotoll-rseq", "stress") else { return };
     let Some(console) = run(&cache, &kernel, &fs::read(program).unwrap()) else {
         return skip(&format!("no {} here, {} was not booted", arch.qemu(), kernel.release));
     };

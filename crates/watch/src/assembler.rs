@@ -66,7 +66,6 @@ pub(crate) struct Assembler {
 }
 
 const LOAD_U64: u8 = 0x79;
-const LOAD_U32: u8 = 0x61;
 const STORE_U64: u8 = 0x7b;
 const STORE_CONSTANT_U64: u8 = 0x7a;
 const STORE_CONSTANT_U32: u8 = 0x62;
@@ -123,11 +122,6 @@ impl Assembler {
     /// `to` = the 64-bit word at `base + offset`.
     pub(crate) fn load(&mut self, to: Register, base: Register, offset: i16) {
         self.push(LOAD_U64, to as u8, base as u8, offset, 0);
-    }
-
-    /// `to` = the 32-bit word at `base + offset`, with zeros above.
-    pub(crate) fn load_u32(&mut self, to: Register, base: Register, offset: i16) {
-        self.push(LOAD_U32, to as u8, base as u8, offset, 0);
     }
 
     /// The 64-bit word at `base + offset` = `from`.

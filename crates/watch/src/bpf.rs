@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "the C library has no function for this system call")]
 
 use crate::assembler::Instruction;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -20,7 +20,15 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const ENABLE_STATS: libc::c_int = 32;
 
+const PROG_TYPE_KPROBE: u32 = 2;
+const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
 const PROG_TYPE_TRACING: u32 = 26;
+/// Probes of this kernel as a source of events (`Documentation/trace/kprobetrace.rst`; Linux 4.17 and newer).
+const PROBES: &str = "/sys/bus/event_source/devices/kprobe/type";
+/// What makes a probe one of a function's end.
+const PROBE_OF_END: u64 = 1;
+const SET_PROGRAM: libc::c_ulong = rustix::ioctl::opcode::write::<u32>(b'$', 8) as libc::c_ulong;
+const ENABLE: libc::c_ulong = rustix::ioctl::opcode::none(b'$', 0) as libc::c_ulong;
 /// Helpers that read the kernel's memory are for programs under the GPL, or a licence beside it.
 const LICENCE: &CStr = c"Dual MIT/GPL";
 /// Bytes for the kernel's reasons against a program.
@@ -90,6 +98,20 @@ struct ProgLoad {
     attach_to: u32,
     attach_program: u32,
     _padding: u32,
+}
+
+/// `struct perf_event_attr` in its second version.
+#[repr(C)]
+#[derive(Default)]
+struct Event {
+    kind: u32,
+    bytes: u32,
+    config: u64,
+    _sampling: [u64; 3],
+    _options: [u64; 2],
+    /// A function's name.
+    function: u64,
+    offset: u64,
 }
 
 #[repr(C)]
@@ -223,8 +245,8 @@ impl AsFd for Map {
 /// A program that runs each time a function of the kernel is entered or left, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    // The link ends first.
-    _link: OwnedFd,
+    // What makes it run ends first.
+    _hook: OwnedFd,
     program: OwnedFd,
 }
 
@@ -243,6 +265,21 @@ pub enum AttachError {
     /// The function can't be attached to.
     #[error("the kernel refuses to attach a program to it ({0})")]
     Attach(io::Error),
+    /// The kernel has no probes.
+    #[error("{PROBES}: {0}; expected the kernel's probes, built with CONFIG_KPROBE_EVENTS")]
+    NoProbes(io::Error),
+}
+
+impl AttachError {
+    /// Whether the kernel has no such function.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::Attach(answer) if answer.raw_os_error() == Some(libc::ENOENT))
+    }
+
+    /// Whether this process may not, so that trying otherwise is in vain.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Load { answer, .. } if answer.raw_os_error() == Some(libc::EPERM))
+    }
 }
 
 /// What the kernel wrote last before its statistics.
@@ -254,11 +291,35 @@ fn last_line(log: &str) -> String {
 impl Attached {
     /// Attaches a program to the function with this number in BTF.
     pub(crate) fn new(program: &[Instruction], when: When, function: u32) -> Result<Self, AttachError> {
-        let program = load(program, when, function)?;
+        let program = load(program, PROG_TYPE_TRACING, when as u32, function)?;
         let mut attributes =
             RawTracepoint { program: program.as_raw_fd() as u32, ..RawTracepoint::default() };
         let link = open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)?;
-        Ok(Self { _link: link, program })
+        Ok(Self { _hook: link, program })
+    }
+
+    /// Attaches a program to the kernel's tracepoint of this name.
+    pub(crate) fn by_tracepoint(program: &[Instruction], name: &str) -> Result<Self, AttachError> {
+        let name = CString::new(name).map_err(|error| AttachError::Attach(error.into()))?;
+        let program = load(program, PROG_TYPE_RAW_TRACEPOINT, 0, 0)?;
+        let mut attributes = RawTracepoint {
+            name: name.as_ptr() as u64,
+            program: program.as_raw_fd() as u32,
+            ..RawTracepoint::default()
+        };
+        let hook = open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)?;
+        Ok(Self { _hook: hook, program })
+    }
+
+    /// Attaches a program by a probe to the function with this name.
+    pub(crate) fn by_probe(program: &[Instruction], when: When, function: &str) -> Result<Self, AttachError> {
+        let kind = probes().map_err(AttachError::NoProbes)?;
+        let name = CString::new(function).map_err(|error| AttachError::Attach(error.into()))?;
+        let hook = open_probe(kind, when, &name).map_err(AttachError::Attach)?;
+        let program = load(program, PROG_TYPE_KPROBE, 0, 0)?;
+        control(&hook, SET_PROGRAM, program.as_raw_fd()).map_err(AttachError::Attach)?;
+        control(&hook, ENABLE, 0).map_err(AttachError::Attach)?;
+        Ok(Self { _hook: hook, program })
     }
 
     /// What the kernel counted of it.
@@ -275,14 +336,20 @@ impl Attached {
 }
 
 /// Loads a program. Only one that is refused is loaded again for the kernel's reasons, since writing them takes it longer.
-fn load(program: &[Instruction], when: When, function: u32) -> Result<OwnedFd, AttachError> {
+fn load(
+    program: &[Instruction],
+    kind: u32,
+    attach_type: u32,
+    attach_to: u32,
+) -> Result<OwnedFd, AttachError> {
     let mut attributes = ProgLoad {
-        kind: PROG_TYPE_TRACING,
+        kind,
         instructions: program.len() as u32,
         first_instruction: program.as_ptr() as u64,
         licence: LICENCE.as_ptr() as u64,
-        attach_type: when as u32,
-        attach_to: function,
+        kernel_version: kernel_version(),
+        attach_type,
+        attach_to,
         ..ProgLoad::default()
     };
     attributes.name[..6].copy_from_slice(b"iotoll");
@@ -301,4 +368,47 @@ fn load(program: &[Instruction], when: When, function: u32) -> Result<OwnedFd, A
         let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
         AttachError::Load { answer, log: text.into_owned() }
     })
+}
+
+/// The number of the kernel's probes among its sources of events.
+fn probes() -> io::Result<u32> {
+    let text = std::fs::read_to_string(PROBES)?;
+    text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A probe of a function, which runs on all CPUs, although it is opened for one.
+fn open_probe(kind: u32, when: When, function: &CStr) -> io::Result<OwnedFd> {
+    let config = if when == When::Exit { PROBE_OF_END } else { 0 };
+    let bytes = size_of::<Event>() as u32;
+    let event = Event { kind, bytes, config, function: function.as_ptr() as u64, ..Event::default() };
+    // PERF_FLAG_FD_CLOEXEC
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    let (every_process, cpu, no_group) = (-1, 0, -1);
+    // SAFETY: the kernel reads `event` within its size, and the name, which ends with a zero.
+    let result = unsafe {
+        let arguments = (every_process, cpu, no_group, CLOSE_ON_EXEC);
+        let event = std::ptr::from_ref(&event);
+        libc::syscall(libc::SYS_perf_event_open, event, arguments.0, arguments.1, arguments.2, arguments.3)
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+}
+
+/// Changes a probe: a request with a number.
+fn control(probe: &OwnedFd, request: libc::c_ulong, number: i32) -> io::Result<()> {
+    // SAFETY: both requests take a number by value.
+    let result = unsafe { libc::ioctl(probe.as_raw_fd(), request as _, number) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The kernel's version as it compares it with that of a program for probes (before Linux 5.0).
+fn kernel_version() -> u32 {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().unwrap_or(0_u32));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next() << 16) | (next() << 8) | next().min(255)
 }

@@ -23,12 +23,14 @@ pub enum Action {
     AllocateIova,
     /// Takes an IOVA from the tree, since the CPU's cache had none.
     MissIova,
-    /// Writes entries of an I/O page table.
+    /// Writes entries of an I/O page table, or of a table of translation control entries (TCE).
     WriteTable,
-    /// Clears entries of an I/O page table.
+    /// Clears such entries.
     ClearTable,
     /// Sends invalidations to the IOMMU, and waits until they are done where it does.
     Invalidate,
+    /// Calls the hypervisor while it maps or unmaps.
+    CallHypervisor,
     /// Takes a bounce buffer. Data for the device, or both ways, is copied into it.
     TakeBounce,
     /// Returns a bounce buffer. Data from the device, or both ways, is copied out of it.
@@ -50,79 +52,180 @@ pub struct Function {
     pub(crate) bytes: &'static [&'static str],
     /// Parameters with the number of parts: of a scatter list, or commands to the IOMMU.
     pub(crate) parts: &'static [&'static str],
+    /// Its first parameters in Linux 6.1, as far as they are read: for kernels that do not describe theirs.
+    pub(crate) prototype: &'static [&'static str],
+    /// Tracepoints at its begin and its end, by which it is watched instead of by its name.
+    pub(crate) tracepoints: Option<(&'static str, &'static str)>,
+    /// Whether it returns the number of bytes, where that is positive.
+    pub(crate) returns_bytes: bool,
+    /// Whether calls count only within another watched function: it does much else.
+    pub(crate) only_within: bool,
 }
 
 const DEVICE: &[&str] = &["dev", "hwdev"];
 const BYTES: &[&str] = &["size", "mapping_size"];
 
+/// A function that works for the device of its caller, and of whose parameters none is read.
+const fn plain(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
+    Function {
+        name,
+        stage,
+        action,
+        device: &[],
+        bytes: &[],
+        parts: &[],
+        prototype: &[],
+        tracepoints: None,
+        returns_bytes: false,
+        only_within: false,
+    }
+}
+
+/// The first parameters of functions that take memory by its page, by an address, and as a scatter list.
+const BY_PAGE: &[&str] = &["dev", "page", "offset", "size"];
+const BY_ADDRESS: &[&str] = &["dev", "addr", "size"];
+const BY_LIST: &[&str] = &["dev", "sg", "nents"];
+const COHERENT: &[&str] = &["dev", "size"];
+/// Of functions that write and clear tables.
+const WRITE: &[&str] = &["domain", "iova", "paddr", "size"];
+const CLEAR: &[&str] = &["domain", "iova", "size"];
+
 /// A function of the DMA API, which takes the device and bytes.
-const fn api(name: &'static str, stage: Stage, action: Action) -> Function {
-    Function { name, stage, action: Some(action), device: DEVICE, bytes: BYTES, parts: &[] }
+const fn api(
+    name: &'static str,
+    stage: Stage,
+    action: Action,
+    prototype: &'static [&'static str],
+) -> Function {
+    Function { device: DEVICE, bytes: BYTES, prototype, ..plain(name, stage, Some(action)) }
 }
 
 /// A function of the DMA API, which takes the device and a scatter list.
 const fn list(name: &'static str, stage: Stage, action: Action) -> Function {
-    Function { name, stage, action: Some(action), device: DEVICE, bytes: &[], parts: &["nents"] }
+    Function { device: DEVICE, parts: &["nents"], prototype: BY_LIST, ..plain(name, stage, Some(action)) }
 }
 
 /// A function below the DMA API, which works for the device of its caller.
-const fn inner(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
-    Function { name, stage, action, device: &[], bytes: &["size"], parts: &["count", "n"] }
+const fn inner(
+    name: &'static str,
+    stage: Stage,
+    action: Option<Action>,
+    prototype: &'static [&'static str],
+) -> Function {
+    Function { bytes: &["size"], parts: &["count", "n", "npages"], prototype, ..plain(name, stage, action) }
+}
+
+/// A function that writes a scatter list into an I/O page table.
+const fn inner_list(name: &'static str) -> Function {
+    Function {
+        parts: &["nents"],
+        returns_bytes: true,
+        ..plain(name, Stage::TableWrite, Some(Action::WriteTable))
+    }
 }
 
 /// A function that allocates or frees IOVAs. Its size is in pages, so it is not counted.
 const fn iova(name: &'static str, action: Option<Action>) -> Function {
-    Function { name, stage: Stage::Iova, action, device: &[], bytes: &[], parts: &[] }
+    plain(name, Stage::Iova, action)
 }
+
+/// The functions that call the hypervisor for whatever the kernel asks of it.
+const HYPERCALL: Function = Function {
+    tracepoints: Some(("hcall_entry", "hcall_exit")),
+    only_within: true,
+    ..plain("plpar_hcall", Stage::TableWrite, Some(Action::CallHypervisor))
+};
 
 /// All, in the order of their numbers. A kernel has some of them: names changed from version to version, and others are inlined.
 ///
 /// Linux 5.10 to 6.18: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
-/// `drivers/iommu/amd/iommu.c`, `drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c`, `kernel/dma/{mapping,swiotlb}.c`.
+/// `drivers/iommu/amd/iommu.c`, `drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c`, `kernel/dma/{mapping,swiotlb}.c`,
+/// `arch/powerpc/kernel/iommu.c`, `arch/powerpc/platforms/pseries/{iommu.c,hvCall.S}`.
 ///
 /// `swiotlb_bounce` is not among them: drivers call it in interrupts and outside of them, and the kernel leaves out a program that
 /// interrupts itself. Its time is that of the functions which take and return bounce buffers, and nothing is lost.
 pub const FUNCTIONS: &[Function] = &[
-    api("dma_map_page_attrs", Stage::DmaMap, Action::Map),
-    api("dma_map_phys", Stage::DmaMap, Action::Map),
-    api("dma_map_resource", Stage::DmaMap, Action::Map),
+    api("dma_map_page_attrs", Stage::DmaMap, Action::Map, BY_PAGE),
+    api("dma_map_phys", Stage::DmaMap, Action::Map, BY_ADDRESS),
+    api("dma_map_resource", Stage::DmaMap, Action::Map, BY_ADDRESS),
     list("dma_map_sg_attrs", Stage::DmaMap, Action::Map),
     list("dma_map_sgtable", Stage::DmaMap, Action::Map),
-    api("dma_iova_try_alloc", Stage::DmaMap, Action::Map),
-    api("dma_unmap_page_attrs", Stage::DmaUnmap, Action::Unmap),
-    api("dma_unmap_phys", Stage::DmaUnmap, Action::Unmap),
-    api("dma_unmap_resource", Stage::DmaUnmap, Action::Unmap),
+    api("dma_iova_try_alloc", Stage::DmaMap, Action::Map, &["dev"]),
+    api("dma_unmap_page_attrs", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
+    api("dma_unmap_phys", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
+    api("dma_unmap_resource", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
     list("dma_unmap_sg_attrs", Stage::DmaUnmap, Action::Unmap),
-    api("dma_iova_destroy", Stage::DmaUnmap, Action::Unmap),
-    api("dma_alloc_attrs", Stage::DmaMap, Action::AllocateCoherent),
-    api("dma_free_attrs", Stage::DmaUnmap, Action::FreeCoherent),
-    api("dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync),
-    api("dma_sync_single_for_device", Stage::DmaMap, Action::Sync),
-    api("__dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync),
-    api("__dma_sync_single_for_device", Stage::DmaMap, Action::Sync),
+    api("dma_iova_destroy", Stage::DmaUnmap, Action::Unmap, &["dev"]),
+    api("dma_alloc_attrs", Stage::DmaMap, Action::AllocateCoherent, COHERENT),
+    api("dma_free_attrs", Stage::DmaUnmap, Action::FreeCoherent, COHERENT),
+    api("dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync, BY_ADDRESS),
+    api("dma_sync_single_for_device", Stage::DmaMap, Action::Sync, BY_ADDRESS),
+    api("__dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync, BY_ADDRESS),
+    api("__dma_sync_single_for_device", Stage::DmaMap, Action::Sync, BY_ADDRESS),
     iova("iommu_dma_alloc_iova", Some(Action::AllocateIova)),
     iova("iommu_dma_free_iova", None),
     iova("alloc_iova_fast", Some(Action::AllocateIova)),
     iova("free_iova_fast", None),
     iova("alloc_iova", Some(Action::MissIova)),
-    inner("iommu_map", Stage::TableWrite, Some(Action::WriteTable)),
-    inner("iommu_map_atomic", Stage::TableWrite, Some(Action::WriteTable)),
-    inner("iommu_map_nosync", Stage::TableWrite, Some(Action::WriteTable)),
-    inner("iommu_map_sg", Stage::TableWrite, Some(Action::WriteTable)),
-    inner("iommu_map_sg_atomic", Stage::TableWrite, Some(Action::WriteTable)),
-    inner("iommu_unmap", Stage::TableWrite, Some(Action::ClearTable)),
-    inner("iommu_unmap_fast", Stage::TableWrite, Some(Action::ClearTable)),
-    inner("qi_submit_sync", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("amd_iommu_domain_flush_pages", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("amd_iommu_iotlb_sync", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("amd_iommu_flush_iotlb_all", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("arm_smmu_cmdq_issue_cmdlist", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("viommu_sync_req", Stage::Invalidation, Some(Action::Invalidate)),
-    inner("fq_flush_timeout", Stage::Invalidation, None),
-    api("swiotlb_map", Stage::Bounce, Action::TakeBounce),
-    api("swiotlb_tbl_map_single", Stage::Bounce, Action::TakeBounce),
-    api("swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
-    api("__swiotlb_tbl_unmap_single", Stage::Bounce, Action::ReturnBounce),
+    inner("iommu_map", Stage::TableWrite, Some(Action::WriteTable), WRITE),
+    inner("iommu_map_atomic", Stage::TableWrite, Some(Action::WriteTable), WRITE),
+    inner("iommu_map_nosync", Stage::TableWrite, Some(Action::WriteTable), WRITE),
+    inner_list("iommu_map_sg"),
+    inner_list("iommu_map_sg_atomic"),
+    inner("iommu_unmap", Stage::TableWrite, Some(Action::ClearTable), CLEAR),
+    inner("iommu_unmap_fast", Stage::TableWrite, Some(Action::ClearTable), CLEAR),
+    inner("qi_submit_sync", Stage::Invalidation, Some(Action::Invalidate), &["iommu", "desc", "count"]),
+    inner("amd_iommu_domain_flush_pages", Stage::Invalidation, Some(Action::Invalidate), &[]),
+    inner("amd_iommu_iotlb_sync", Stage::Invalidation, Some(Action::Invalidate), &[]),
+    inner("amd_iommu_flush_iotlb_all", Stage::Invalidation, Some(Action::Invalidate), &[]),
+    inner(
+        "arm_smmu_cmdq_issue_cmdlist",
+        Stage::Invalidation,
+        Some(Action::Invalidate),
+        &["smmu", "cmds", "n"],
+    ),
+    inner("viommu_sync_req", Stage::Invalidation, Some(Action::Invalidate), &[]),
+    inner("fq_flush_timeout", Stage::Invalidation, None, &[]),
+    iova("iommu_range_alloc", Some(Action::AllocateIova)),
+    inner(
+        "tce_build_pSeriesLP",
+        Stage::TableWrite,
+        Some(Action::WriteTable),
+        &["liobn", "tcenum", "tceshift", "npages"],
+    ),
+    inner(
+        "tce_buildmulti_pSeriesLP",
+        Stage::TableWrite,
+        Some(Action::WriteTable),
+        &["tbl", "tcenum", "npages"],
+    ),
+    inner(
+        "tce_free_pSeriesLP",
+        Stage::TableWrite,
+        Some(Action::ClearTable),
+        &["liobn", "tcenum", "tceshift", "npages"],
+    ),
+    inner(
+        "tce_freemulti_pSeriesLP",
+        Stage::TableWrite,
+        Some(Action::ClearTable),
+        &["tbl", "tcenum", "npages"],
+    ),
+    HYPERCALL,
+    api("swiotlb_map", Stage::Bounce, Action::TakeBounce, &["dev", "paddr", "size"]),
+    api("swiotlb_tbl_map_single", Stage::Bounce, Action::TakeBounce, &["dev", "orig_addr", "mapping_size"]),
+    api(
+        "swiotlb_tbl_unmap_single",
+        Stage::Bounce,
+        Action::ReturnBounce,
+        &["dev", "tlb_addr", "mapping_size"],
+    ),
+    api(
+        "__swiotlb_tbl_unmap_single",
+        Stage::Bounce,
+        Action::ReturnBounce,
+        &["dev", "tlb_addr", "mapping_size"],
+    ),
 ];
 
 /// Bits of a function's number in a path. The number is one more than its place in [`FUNCTIONS`].

@@ -11,17 +11,22 @@
 //!     v
 //!   Watcher    attaches programs, reads their tables -> Reading
 //!     |
-//!     +-- function   which functions, and what their parameters say (BTF)
-//!     +-- programs   what the programs do, written by the assembler
-//!     +-- bpf        the system call
+//!     +-- function      which functions of the kernel
+//!     +-- description   how this kernel calls them, and where it has the names of devices (BTF)
+//!     +-- calling       where a program finds parameters
+//!     +-- programs      what the programs do, written by the assembler
+//!     +-- bpf           the system call
 //! ```
 //!
-//! The programs are of the kind that runs at the entry and exit of functions (fentry and fexit), which Linux has on x86-64 since 5.5 and on
-//! 64-bit Arm since 6.0. They need root, or CAP_BPF, CAP_PERFMON and for their own cost CAP_SYS_ADMIN.
+//! The programs run from trampolines (fentry and fexit), which Linux has on x86-64 since 5.5 and on 64-bit Arm since 6.4. For functions and
+//! kernels without them there are probes (kprobe and kretprobe), as on POWER. All need root, or CAP_BPF, CAP_PERFMON and for their own cost
+//! CAP_SYS_ADMIN.
 //!
 //! # Pitfalls
 //!
 //! - A function that the compiler inlined can't be watched: its time belongs to its caller.
+//! - Probes do not run for what interrupts a probe, and most kernels do not say how often that was ([`Losses::unseen`]).
+//! - A kernel without BTF is taken to call its functions as Linux 6.1 does ([`Record::assumes_parameters`]).
 //! - Times include interrupts that came within.
 //! - An IOMMU driver does not know for which device it works. Invalidations within an unmap belong to its device; those of a flush queue's
 //!   timer belong to none.
@@ -30,7 +35,9 @@
 mod assembler;
 mod bpf;
 mod btf;
+mod calling;
 mod completed;
+mod description;
 mod function;
 mod programs;
 mod record;

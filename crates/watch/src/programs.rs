@@ -15,7 +15,8 @@
 //! or its callers: IOMMU drivers don't know for whom they work.
 
 use crate::assembler::{Assembler, Condition, Helper, Instruction, Label, Register};
-use crate::function::NUMBER_BITS;
+use crate::calling::Calling;
+use crate::function::{Function, NUMBER_BITS};
 use Register::{Frame, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
 use std::os::fd::BorrowedFd;
 
@@ -38,6 +39,9 @@ mod frame {
     pub(super) const BYTES: i16 = 32;
     pub(super) const PARTS: i16 = 40;
 }
+
+/// Where a program keeps what the function returned.
+const RESULT: i16 = -32;
 
 /// Bytes of the key of a tally: device and path.
 pub(crate) const KEY_BYTES: u32 = 16;
@@ -70,7 +74,11 @@ pub(crate) mod loss {
     pub(crate) const DEPTH: usize = 2;
     /// More devices and paths than the table holds, or an interrupt came while it was written.
     pub(crate) const TALLIES: usize = 3;
-    pub(crate) const WORDS: usize = 4;
+    /// A function was entered whose end was not seen.
+    pub(crate) const NO_END: usize = 4;
+    /// No loss, but what one is found by: how often the kernel traced that entries of an I/O page table were cleared.
+    pub(crate) const CLEARS_TRACED: usize = 5;
+    pub(crate) const WORDS: usize = 6;
 }
 
 /// The tables that programs share with this process.
@@ -88,19 +96,16 @@ pub(crate) struct Tables<'a> {
     pub(crate) losses: BorrowedFd<'a>,
 }
 
-/// Where a program finds an argument: its place among the 64-bit words that it is called with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Arguments {
-    pub(crate) device: Option<usize>,
-    pub(crate) bytes: Option<usize>,
-    pub(crate) parts: Option<usize>,
-}
-
 /// The offset of a device's pointer to its name (`struct device.kobj.name`).
 pub(crate) type NameOffset = i32;
 
 /// The program for the entry of the function with this number.
-pub(crate) fn entry(number: usize, arguments: Arguments, tables: Tables<'_>) -> Vec<Instruction> {
+pub(crate) fn entry(
+    number: usize,
+    function: &Function,
+    calling: Calling,
+    tables: Tables<'_>,
+) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let code = &mut program;
     let done = code.label();
@@ -109,6 +114,9 @@ pub(crate) fn entry(number: usize, arguments: Arguments, tables: Tables<'_>) -> 
     find_context(code, tables, done);
     let is_free = code.label();
     code.load(R9, R8, 0);
+    if function.only_within {
+        code.jump_if(R9, Condition::Equal, 0, done);
+    }
     code.jump_if(R9, Condition::Below, DEPTH_MAX, is_free);
     // Frames whose functions were left unseen are dropped with the others.
     code.store_constant(R8, 0, 0);
@@ -122,19 +130,19 @@ pub(crate) fn entry(number: usize, arguments: Arguments, tables: Tables<'_>) -> 
     code.shift_left(R1, NUMBER_BITS as i32);
     code.or_constant(R1, number as i32);
     code.store(R3, new + frame::PATH, R1);
-    match arguments.device {
-        Some(place) => code.load(R1, R6, argument_at(place)),
+    match calling.device {
+        Some(at) => code.load(R1, R6, at),
         None => code.load(R1, R3, caller + frame::DEVICE),
     }
     code.store(R3, new + frame::DEVICE, R1);
-    for (argument, field, without) in [(arguments.bytes, frame::BYTES, 0), (arguments.parts, frame::PARTS, 1)]
-    {
-        match argument {
-            Some(place) => {
-                // Parts are of type `int`: the upper half may hold anything.
-                match field {
-                    frame::PARTS => code.load_u32(R1, R6, argument_at(place)),
-                    _ => code.load(R1, R6, argument_at(place)),
+    for (parameter, field, without) in [(calling.bytes, frame::BYTES, 0), (calling.parts, frame::PARTS, 1)] {
+        match parameter {
+            Some(at) => {
+                code.load(R1, R6, at);
+                if field == frame::PARTS {
+                    // Of type `int` or `long`, and small: the upper half of an `int` may hold anything.
+                    code.shift_left(R1, 32);
+                    code.shift_right(R1, 32);
                 }
                 code.store(R3, new + field, R1);
             }
@@ -154,10 +162,20 @@ pub(crate) fn entry(number: usize, arguments: Arguments, tables: Tables<'_>) -> 
 }
 
 /// The program for the end of the function with this number.
-pub(crate) fn exit(number: usize, name_at: NameOffset, tables: Tables<'_>) -> Vec<Instruction> {
+pub(crate) fn exit(
+    number: usize,
+    function: &Function,
+    calling: Calling,
+    name_at: NameOffset,
+    tables: Tables<'_>,
+) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let code = &mut program;
     let done = code.label();
+    if let Some(at) = calling.result {
+        code.load(R2, R1, at);
+        code.store(Frame, RESULT, R2);
+    }
     code.call(Helper::KtimeGetNs);
     code.move_register(R9, R0);
     load_stack(code, R7);
@@ -165,7 +183,7 @@ pub(crate) fn exit(number: usize, name_at: NameOffset, tables: Tables<'_>) -> Ve
     lookup(code, tables.contexts, -8);
     code.jump_if(R0, Condition::Equal, 0, no_entry);
     code.move_register(R8, R0);
-    find_frame(code, number, no_entry);
+    find_frame(code, number, tables, no_entry);
     // R7: the caller's frame, less FRAMES_AT. R9: the function's time.
     let (caller, own) = (FRAMES_AT, FRAMES_AT + FRAME_BYTES);
     code.load(R1, R7, own + frame::START);
@@ -189,20 +207,35 @@ pub(crate) fn exit(number: usize, name_at: NameOffset, tables: Tables<'_>) -> Ve
     code.subtract(R1, R2);
     add(code, tally::OWN_NS);
     add_to_histogram(code, R9, tally::NS_BUCKETS);
-    code.load(R1, R7, own + frame::BYTES);
+    match calling.result {
+        Some(_) => {
+            // An error is negative.
+            code.load(R1, Frame, RESULT);
+            code.move_register(R2, R1);
+            code.shift_right(R2, 63);
+            code.jump_if(R2, Condition::NotEqual, 0, done);
+        }
+        None => code.load(R1, R7, own + frame::BYTES),
+    }
     code.jump_if(R1, Condition::Equal, 0, done);
     add(code, tally::BYTES);
     add_to_histogram(code, R1, tally::BYTES_BUCKETS);
     code.place(done);
     code.exit();
     code.place(no_entry);
-    count_loss(code, tables, loss::NO_ENTRY);
+    if !function.only_within {
+        count_loss(code, tables, loss::NO_ENTRY);
+    }
     code.exit();
     program.finish()
 }
 
-fn argument_at(place: usize) -> i16 {
-    8 * place as i16
+/// The program for the kernel's tracepoint of cleared entries.
+pub(crate) fn count_clear(tables: Tables<'_>) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    count_loss(&mut program, tables, loss::CLEARS_TRACED);
+    program.exit();
+    program.finish()
 }
 
 /// `to`, and the word at -8, = the kernel stack that the program runs on.
@@ -270,7 +303,7 @@ fn frame_at(code: &mut Assembler, to: Register, depth: Register) {
 
 /// Removes the innermost frame of the function from the context at `R8`, and those within it, whose ends were not seen. `R7` is then
 /// FRAMES_AT before its caller's frame.
-fn find_frame(code: &mut Assembler, number: usize, no_entry: Label) {
+fn find_frame(code: &mut Assembler, number: usize, tables: Tables<'_>, no_entry: Label) {
     let found = code.label();
     code.load(R6, R8, 0);
     for _ in 0..DEPTH_MAX {
@@ -284,7 +317,16 @@ fn find_frame(code: &mut Assembler, number: usize, no_entry: Label) {
     }
     code.jump(no_entry);
     code.place(found);
+    // R1 = the number of frames within it.
+    code.load(R1, R8, 0);
     code.store(R8, 0, R6);
+    code.subtract(R1, R6);
+    code.add_constant(R1, -1);
+    let complete = code.label();
+    code.jump_if(R1, Condition::Equal, 0, complete);
+    code.move_register(R6, R1);
+    add_loss(code, tables, loss::NO_END, R6);
+    code.place(complete);
 }
 
 /// `R0` = the tally of the device at -16 and the path at -8. A new one gets its device's name. Without one it counts a loss and goes to
@@ -343,13 +385,18 @@ fn add_to_histogram(code: &mut Assembler, value: Register, at: usize) {
     code.add_to_memory(R3, 8 * at as i16, R5);
 }
 
-/// Adds 1 to a loss. Overwrites the 32-bit word at -24.
+/// Adds 1 to a loss. Overwrites R6 and the 32-bit word at -24.
 fn count_loss(code: &mut Assembler, tables: Tables<'_>, word: usize) {
+    code.move_constant(R6, 1);
+    add_loss(code, tables, word, R6);
+}
+
+/// Adds a number, in one of R6 to R9, to a loss. Overwrites the 32-bit word at -24.
+fn add_loss(code: &mut Assembler, tables: Tables<'_>, word: usize, number: Register) {
     let none = code.label();
     code.store_constant_u32(Frame, -24, 0);
     lookup(code, tables.losses, -24);
     code.jump_if(R0, Condition::Equal, 0, none);
-    code.move_constant(R1, 1);
-    code.add_to_memory(R0, 8 * word as i16, R1);
+    code.add_to_memory(R0, 8 * word as i16, number);
     code.place(none);
 }

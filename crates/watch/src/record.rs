@@ -13,8 +13,12 @@ pub struct Record {
     pub seconds: f64,
     /// Why calls of the kernel were not counted; then adapters have only what they completed.
     pub uncounted: Option<String>,
+    /// Whether the functions' parameters were taken to be those of Linux 6.1, since this kernel does not describe its own.
+    pub assumes_parameters: bool,
     /// Functions of the kernel that were watched.
     pub functions: Vec<&'static str>,
+    /// Those among them that were watched by probes, which miss calls that interrupt a probe without saying so.
+    pub probed: Vec<&'static str>,
     /// Functions that the kernel has, but did not let be watched.
     pub unwatched: Vec<UnwatchedFunction>,
     /// Calls that were not counted.

@@ -1,11 +1,11 @@
 //! Watches this host for some time, in intervals.
 
 use crate::completed::{Completed, completed};
-use crate::function::Action;
+use crate::function::{Action, Function};
 use crate::record::{Activity, Interval, Mapping, Record, UnwatchedFunction};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
-use crate::watcher::{Reading, WatchError, Watcher};
+use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
 use pci::Bdf;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,21 +69,20 @@ impl Session {
     /// Ends watching. The record reaches to the end of the last interval.
     pub fn finish(self) -> Record {
         let adapters = self.between(&self.first, &self.last);
-        let (functions, unwatched, uncounted) = match &self.watcher {
-            Err(why) => (Vec::new(), Vec::new(), Some(why.to_string())),
-            Ok(watcher) => {
-                let refused = watcher.unwatched.iter().filter_map(|one| {
-                    let why = one.why.as_ref()?.to_string();
-                    Some(UnwatchedFunction { function: one.function.name, why })
-                });
-                (watcher.watched.iter().map(|function| function.name).collect(), refused.collect(), None)
-            }
+        let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
+        let watcher = self.watcher.as_ref();
+        let refused = |one: &Unwatched| {
+            let why = one.why.as_ref()?.to_string();
+            Some(UnwatchedFunction { function: one.function.name, why })
         };
         Record {
             seconds: (self.last.at - self.first.at).as_secs_f64(),
-            uncounted,
-            functions,
-            unwatched,
+            uncounted: watcher.err().map(ToString::to_string),
+            assumes_parameters: watcher.is_ok_and(|watcher| !watcher.is_described),
+            functions: watcher.map(|watcher| names(&watcher.watched)).unwrap_or_default(),
+            probed: watcher.map(|watcher| names(&watcher.probed)).unwrap_or_default(),
+            unwatched: watcher
+                .map_or_else(|_| Vec::new(), |it| it.unwatched.iter().filter_map(refused).collect()),
             losses: self.last.reading.losses.since(&self.first.reading.losses),
             program_ns: self.last.reading.program_ns,
             calls: self.last.reading.calls().saturating_sub(self.first.reading.calls()),

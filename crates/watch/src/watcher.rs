@@ -1,9 +1,13 @@
 //! Attaches programs to the kernel's functions, and reads what they counted.
 
+use crate::assembler::Instruction;
 use crate::bpf::{AttachError, Attached, Kind, Map, RunStatistics, Runs, When};
-use crate::btf::{Btf, BtfError, KernelFunction};
-use crate::function::{self, FUNCTIONS, Function};
-use crate::programs::{self, Arguments, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, TALLY_WORDS, Tables, loss};
+use crate::btf::BtfError;
+use crate::btf::KernelFunction;
+use crate::calling::{Calling, Hook};
+use crate::description::{BTF, Description, UNDESCRIBED};
+use crate::function::{self, Action, FUNCTIONS, Function};
+use crate::programs::{self, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, NameOffset, TALLY_WORDS, Tables, loss};
 use crate::tally::Tally;
 use pci::Bdf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,23 +18,23 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// The kernel's description of itself.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Kernel stacks that watched functions run on at once, and some that did before.
 const CONTEXTS_MAX: u32 = 16 << 10;
 /// Most bytes of tallies on all CPUs.
 const TALLIES_BYTES_MAX: usize = 64 << 20;
 const NAMES_MAX: u32 = 4096;
+/// The kernel's tracepoint of entries of an I/O page table that are cleared (`include/trace/events/iommu.h`).
+const CLEAR: &str = "unmap";
 
 /// Why nothing can be watched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The kernel does not describe itself.
+    /// The kernel does not describe itself, and is too old to know how its functions are called.
     #[error(
-        "{BTF}: {0}; expected the kernel's types, which Linux has since 5.2 if built with CONFIG_DEBUG_INFO_BTF"
+        "{BTF}: {0}; expected the kernel's types (CONFIG_DEBUG_INFO_BTF), or Linux 5.10 or newer, not {1}"
     )]
-    NoBtf(io::Error),
+    NoBtf(io::Error, String),
     /// The description can't be read.
     #[error("{BTF}: {0}")]
     Btf(BtfError),
@@ -70,6 +74,8 @@ pub struct Unwatched {
 pub struct Watcher {
     // Programs end before their tables.
     programs: Vec<Attached>,
+    /// Counts another way, where probes do not say what they missed.
+    clears: Option<Attached>,
     /// While it is being found out what programs cost.
     statistics: Option<RunStatistics>,
     contexts: Map,
@@ -77,6 +83,10 @@ pub struct Watcher {
     names: Map,
     zeros: Map,
     losses: Map,
+    /// Those among them that are watched by probes, which run neither while another probe does, nor say so.
+    pub probed: Vec<&'static Function>,
+    /// Whether the kernel says how its functions are called. Otherwise they are taken to be those of Linux 6.1.
+    pub is_described: bool,
     /// Functions that are watched.
     pub watched: Vec<&'static Function>,
     /// Those that are not.
@@ -94,6 +104,11 @@ pub struct Losses {
     pub interrupted: u64,
     /// Ended without a begin that was seen: before watching began, or interrupted.
     pub without_entry: u64,
+    /// Began without an end that was seen.
+    pub without_end: u64,
+    /// Cleared entries of an I/O page table without being seen; the kernel's tracepoint shows at least so many. Probes miss what
+    /// interrupts a probe, so other calls for the same I/O are missing too.
+    pub unseen: u64,
     /// On more kernel stacks than the table holds.
     pub contexts: u64,
     /// Nested too deeply.
@@ -105,8 +120,8 @@ pub struct Losses {
 impl Losses {
     /// All.
     pub fn total(&self) -> u64 {
-        let Self { interrupted, without_entry, contexts, depth, tallies } = *self;
-        interrupted + without_entry + contexts + depth + tallies
+        let Self { interrupted, without_entry, without_end, unseen, contexts, depth, tallies } = *self;
+        interrupted + without_entry + without_end + unseen + contexts + depth + tallies
     }
 
     /// Those that came since an earlier reading.
@@ -114,6 +129,8 @@ impl Losses {
         Self {
             interrupted: self.interrupted.saturating_sub(earlier.interrupted),
             without_entry: self.without_entry.saturating_sub(earlier.without_entry),
+            without_end: self.without_end.saturating_sub(earlier.without_end),
+            unseen: self.unseen.saturating_sub(earlier.unseen),
             contexts: self.contexts.saturating_sub(earlier.contexts),
             depth: self.depth.saturating_sub(earlier.depth),
             tallies: self.tallies.saturating_sub(earlier.tallies),
@@ -138,6 +155,13 @@ impl Reading {
     pub(crate) fn calls(&self) -> u64 {
         self.tallies.values().map(|tally| tally.calls).sum()
     }
+
+    /// Calls of functions that clear entries of a table.
+    fn clears(&self) -> u64 {
+        let clears =
+            |path: &[&Function]| path.last().is_some_and(|last| last.action == Some(Action::ClearTable));
+        self.tallies.iter().filter(|((_, path), _)| clears(path)).map(|(_, tally)| tally.calls).sum()
+    }
 }
 
 impl Watcher {
@@ -146,21 +170,29 @@ impl Watcher {
     /// # Errors
     /// [`WatchError`] says what is missing. That the kernel lacks some functions is none.
     pub fn start() -> Result<Self, WatchError> {
-        let names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
-        let bytes = fs::read(BTF).map_err(WatchError::NoBtf)?;
-        let btf = Btf::read(&bytes, &names, &["device", "kobject"]).map_err(WatchError::Btf)?;
-        let name_at = btf.member("device", "kobj").zip(btf.member("kobject", "name"));
-        let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;
+        let description = Description::of_this_kernel()?;
         let _limit = MemoryLimit::raise();
         let mut watcher = Self::without_programs().map_err(WatchError::Table)?;
+        // Before the others, so that it misses none that they see.
+        watcher.clears = Attached::by_tracepoint(&programs::count_clear(watcher.tables()), CLEAR).ok();
         for (index, function) in FUNCTIONS.iter().enumerate() {
-            let kernel = btf.function(function.name);
-            match kernel.map(|kernel| watcher.attach(index + 1, function, kernel, name_at)) {
-                Some(Ok(attached)) => {
+            let kernel = description.function(function);
+            let attached = kernel
+                .as_ref()
+                .map(|kernel| watcher.attach(index + 1, function, kernel, description.name_at));
+            match attached {
+                Some(Ok((hook, attached))) => {
                     watcher.programs.extend(attached);
                     watcher.watched.push(function);
+                    if hook == Hook::Probe {
+                        watcher.probed.push(function);
+                    }
                 }
-                Some(Err(why)) => watcher.unwatched.push(Unwatched { function, why: Some(why) }),
+                // Only an attempt shows whether the kernel has a function that it does not describe.
+                Some(Err(why)) => {
+                    let why = Some(why).filter(|why| !why.is_absence());
+                    watcher.unwatched.push(Unwatched { function, why });
+                }
                 None => watcher.unwatched.push(Unwatched { function, why: None }),
             }
         }
@@ -171,6 +203,10 @@ impl Watcher {
                 .find_map(|one| one.why.as_ref().map(|why| format!("{}: {why}", one.function.name)));
             let first = refused.unwrap_or_else(|| "the kernel has none of them by name".to_owned());
             return Err(WatchError::NoFunction { first });
+        }
+        watcher.is_described = description.btf.is_some();
+        if watcher.probed.is_empty() {
+            watcher.clears = None;
         }
         watcher.statistics = RunStatistics::enable().ok();
         Ok(watcher)
@@ -183,42 +219,74 @@ impl Watcher {
         let zeros = CONTEXT_BYTES.max(tally_bytes as u32).max(NAME_BYTES);
         Ok(Self {
             programs: Vec::new(),
+            clears: None,
             statistics: None,
             contexts: Map::new(Kind::LruHash, 8, CONTEXT_BYTES, CONTEXTS_MAX, cpus)?,
             tallies: Map::new(Kind::PerCpuHash, KEY_BYTES, tally_bytes as u32, tallies_max, cpus)?,
             names: Map::new(Kind::Hash, 8, NAME_BYTES, NAMES_MAX, cpus)?,
             zeros: Map::new(Kind::Array, 4, zeros, 1, cpus)?,
             losses: Map::new(Kind::Array, 4, 8 * loss::WORDS as u32, 1, cpus)?,
+            is_described: false,
             watched: Vec::new(),
+            probed: Vec::new(),
             unwatched: Vec::new(),
         })
     }
 
-    /// The end first: an entry without an end would leave a frame.
+    /// By a trampoline, which costs less and misses less; where the kernel has none for a function, by probes.
     fn attach(
         &self,
         number: usize,
         function: &Function,
         kernel: &KernelFunction,
-        name_at: programs::NameOffset,
+        name_at: NameOffset,
+    ) -> Result<(Hook, [Attached; 2]), AttachError> {
+        let attach = |hook| {
+            let attached = self.attach_by(hook, number, function, kernel, name_at)?;
+            Ok((hook, attached))
+        };
+        if let Some((begin, end)) = function.tracepoints {
+            return attach(Hook::Tracepoints(begin, end));
+        }
+        if kernel.type_number == UNDESCRIBED {
+            return attach(Hook::Probe);
+        }
+        match attach(Hook::Trampoline) {
+            Err(why) if !why.is_forbidden() => attach(Hook::Probe),
+            done => done,
+        }
+    }
+
+    /// The end first: an entry without an end would leave a frame.
+    fn attach_by(
+        &self,
+        hook: Hook,
+        number: usize,
+        function: &Function,
+        kernel: &KernelFunction,
+        name_at: NameOffset,
     ) -> Result<[Attached; 2], AttachError> {
-        let tables = Tables {
+        let calling = Calling::of(function, kernel, hook);
+        let attach = |code: &[Instruction], when| match (hook, when) {
+            (Hook::Trampoline, _) => Attached::new(code, when, kernel.type_number),
+            (Hook::Probe, _) => Attached::by_probe(code, when, function.name),
+            (Hook::Tracepoints(begin, _), When::Entry) => Attached::by_tracepoint(code, begin),
+            (Hook::Tracepoints(_, end), When::Exit) => Attached::by_tracepoint(code, end),
+        };
+        let tables = self.tables();
+        let exit = attach(&programs::exit(number, function, calling, name_at, tables), When::Exit)?;
+        let entry = attach(&programs::entry(number, function, calling, tables), When::Entry)?;
+        Ok([entry, exit])
+    }
+
+    fn tables(&self) -> Tables<'_> {
+        Tables {
             contexts: self.contexts.as_fd(),
             tallies: self.tallies.as_fd(),
             names: self.names.as_fd(),
             zeros: self.zeros.as_fd(),
             losses: self.losses.as_fd(),
-        };
-        let arguments = Arguments {
-            device: kernel.parameter(function.device),
-            bytes: kernel.parameter(function.bytes),
-            parts: kernel.parameter(function.parts),
-        };
-        let exit = programs::exit(number, name_at, tables);
-        let exit = Attached::new(&exit, When::Exit, kernel.type_number)?;
-        let entry = programs::entry(number, arguments, tables);
-        let entry = Attached::new(&entry, When::Entry, kernel.type_number)?;
-        Ok([entry, exit])
+        }
     }
 
     /// What was counted so far.
@@ -231,6 +299,8 @@ impl Watcher {
 
     fn try_read(&mut self) -> io::Result<Reading> {
         let mut reading = Reading::default();
+        // Before the tallies, so that what comes meanwhile is not taken for a loss.
+        let losses = self.losses.get(&[0; 4])?;
         let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
         for key in self.tallies.keys()? {
             let (device, path) = key.split_at(8);
@@ -249,10 +319,14 @@ impl Watcher {
             // Measuring itself takes the kernel time for each run.
             self.statistics = None;
         }
-        let losses = self.losses.get(&[0; 4])?;
         reading.losses = Losses {
             interrupted: runs.misses,
             without_entry: losses[loss::NO_ENTRY],
+            without_end: losses[loss::NO_END],
+            unseen: match self.clears {
+                Some(_) => losses[loss::CLEARS_TRACED].saturating_sub(reading.clears()),
+                None => 0,
+            },
             contexts: losses[loss::CONTEXTS],
             depth: losses[loss::DEPTH],
             tallies: losses[loss::TALLIES],

@@ -2,6 +2,7 @@
 -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.
 CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "adapters": 'STRUCT("actions" STRUCT("action" VARCHAR, "by_bytes" UBIGINT[], "by_ns" UBIGINT[], "bytes" UBIGINT, "calls" UBIGINT, "ns" UBIGINT, "own_ns" UBIGINT, "parts" UBIGINT)[], "adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "paths" STRUCT("calls" UBIGINT, "functions" VARCHAR[], "own_ns" UBIGINT, "programs_ns" UBIGINT)[], "stages" STRUCT("ns" UBIGINT, "programs_ns" UBIGINT, "stage" VARCHAR)[])[]',
+    "assumes_parameters": 'BOOLEAN',
     "calls": 'UBIGINT',
     "command": 'VARCHAR[]',
     "command_ended": 'VARCHAR',
@@ -9,9 +10,10 @@ CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "evidence": 'STRUCT("against" VARCHAR, "how" VARCHAR, "kind" VARCHAR, "on" VARCHAR, "source" VARCHAR, "why" VARCHAR)',
     "functions": 'VARCHAR[]',
     "intervals": 'STRUCT("adapters" STRUCT("adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "mapping" STRUCT("bounced_bytes" UBIGINT, "invalidations" UBIGINT, "mapped_bytes" UBIGINT, "maps" UBIGINT, "ns" UBIGINT, "unmaps" UBIGINT))[], "end_s" DOUBLE, "seconds" DOUBLE)[]',
-    "losses": 'STRUCT("contexts" UBIGINT, "depth" UBIGINT, "interrupted" UBIGINT, "tallies" UBIGINT, "without_entry" UBIGINT)',
+    "losses": 'STRUCT("contexts" UBIGINT, "depth" UBIGINT, "interrupted" UBIGINT, "tallies" UBIGINT, "unseen" UBIGINT, "without_end" UBIGINT, "without_entry" UBIGINT)',
     "machine": 'STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE)',
     "made_by": 'VARCHAR',
+    "probed": 'VARCHAR[]',
     "program_ns": 'DOUBLE',
     "schema": 'VARCHAR',
     "seconds": 'DOUBLE',

@@ -34,7 +34,7 @@ pub(crate) fn boot(
     let [guest, console] = ["guest", "console"].map(|name| folder.path().join(name));
     fs::write(&guest, archive).unwrap();
     let arguments = format!("{machine} -m 1G -nodefaults -display none -no-reboot");
-    let mut arguments: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
+    let mut arguments: Vec<OsString> = arguments.split_ascii_whitespace().map(OsString::from).collect();
     arguments.extend(["-serial".into(), format!("file:{}", console.display()).into()]);
     arguments.extend(["-kernel".into(), kernel.image.clone().into(), "-initrd".into(), guest.into()]);
     // x86's test of its timer counts ticks in real time, and fails now and then on a busy machine.

@@ -161,6 +161,7 @@ fn words(action: Action) -> &'static str {
         Action::WriteTable => "writes the IOMMU's table",
         Action::ClearTable => "clears entries of it",
         Action::Invalidate => "invalidates the IOTLB",
+        Action::CallHypervisor => "calls the hypervisor",
         Action::TakeBounce => "takes a bounce buffer",
         Action::ReturnBounce => "returns a bounce buffer",
         _ => "does something else",
@@ -189,6 +190,18 @@ fn add_doubts(page: &mut Page, record: &Record) {
         Fact::known("cost of watching", &cost),
         Fact::known("calls not counted", &losses),
     ];
+    if !record.probed.is_empty() {
+        facts.push(Fact::known(
+            "watched by probes",
+            &format!("{}; calls that interrupt a probe are missed", record.probed.join(", ")),
+        ));
+    }
+    if record.assumes_parameters {
+        facts.push(Fact::known(
+            "parameters",
+            "assumed to be those of Linux 6.1: this kernel does not describe its own (BTF)",
+        ));
+    }
     for one in &record.unwatched {
         facts.push(Fact::absent(one.function, &format!("not watched: {}", one.why)));
     }
@@ -202,10 +215,12 @@ fn add_doubts(page: &mut Page, record: &Record) {
 }
 
 fn loss_words(losses: &Losses) -> String {
-    let Losses { interrupted, without_entry, contexts, depth, tallies } = *losses;
+    let Losses { interrupted, without_entry, without_end, unseen, contexts, depth, tallies } = *losses;
     let words = [
         (interrupted, "in interrupts of a program"),
         (without_entry, "without a begin that was seen"),
+        (without_end, "without an end that was seen"),
+        (unseen, "that clear the IOMMU's table, and what belongs to them"),
         (contexts, "on too many kernel stacks"),
         (depth, "nested too deeply"),
         (tallies, "of too many devices and callers"),

@@ -1,0 +1,82 @@
+//! Reads a disk past the page cache, and prints what the kernel's DMA functions did for its adapter meanwhile:
+//!
+//! ```text
+//! count_reads /dev/nvme0n1 0000:3b:00.0 1000 4096 1
+//! ```
+//!
+//! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. A line has a
+//! device (`disk`, `none` for calls that worked for no device), a name and a number.
+
+use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::thread;
+use watch::{AdapterSummary, Record, Session};
+
+/// A memory page on each supported machine, and enough for direct reads.
+const ALIGNMENT: usize = 64 << 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [disk, adapter, reads, bytes, threads] = arguments.as_slice() else {
+        return Err("expected: DISK ADAPTER READS BYTES THREADS".into());
+    };
+    let (reads, bytes, threads): (u64, usize, u64) = (reads.parse()?, bytes.parse()?, threads.parse()?);
+    let mut session = Session::start(Vec::new())?;
+    read(disk, reads, bytes, threads)?;
+    session.interval()?;
+    print(&session.finish(), adapter);
+    Ok(())
+}
+
+/// Reads, each thread in a part of its own.
+fn read(disk: &str, reads: u64, bytes: usize, threads: u64) -> Result<(), Box<dyn Error>> {
+    use rustix::fs::{Mode, OFlags, open};
+    let disk = File::from(open(disk, OFlags::RDONLY | OFlags::DIRECT, Mode::empty())?);
+    let part = |thread: u64| {
+        // Written once, so that each page is memory of its own.
+        let mut memory = vec![1_u8; bytes + ALIGNMENT];
+        let from = memory.as_ptr().align_offset(ALIGNMENT);
+        let buffer = &mut memory[from..from + bytes];
+        let reads = reads / threads;
+        let mut places = (thread * reads..(thread + 1) * reads).map(|read| read * bytes as u64);
+        places.try_for_each(|place| disk.read_exact_at(buffer, place))
+    };
+    let part = &part;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || part(thread))).collect();
+        threads.into_iter().try_for_each(|thread| Ok(thread.join().map_err(|_| "a thread panicked")??))
+    })
+}
+
+fn print(record: &Record, adapter: &str) {
+    if let Some(why) = &record.uncounted {
+        println!("uncounted: {why}");
+    }
+    for one in &record.adapters {
+        match one.adapter.as_str() {
+            "" => print_adapter("none", one),
+            address if address == adapter => print_adapter("disk", one),
+            _ => {}
+        }
+    }
+    println!("all lost {}", record.losses.total());
+    println!("all unseen {}", record.losses.unseen);
+    println!("all program-ns {:.0}", record.program_ns.unwrap_or_default());
+    for one in &record.unwatched {
+        println!("not watched: {}: {}", one.function, one.why);
+    }
+}
+
+fn print_adapter(name: &str, adapter: &AdapterSummary) {
+    println!("{name} requests {}", adapter.completed.block_requests);
+    for one in &adapter.actions {
+        println!("{name} {:?} {}", one.action, one.tally.calls);
+        println!("{name} {:?}-bytes {}", one.action, one.tally.bytes);
+        println!("{name} {:?}-parts {}", one.action, one.tally.parts);
+    }
+    for one in &adapter.stages {
+        println!("{name} {:?}-ns {}", one.stage, one.ns);
+    }
+}
