@@ -513,6 +513,9 @@ pub(crate) struct Watch {
     /// Seconds between two lines of each adapter
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_seconds)]
     pub(crate) interval: f64,
+    /// Also write an HTML page: the course of time, and flame graphs of the kernel's functions
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.watch/1
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ use crate::date::today;
 use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
 use ::watch::{Record, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
@@ -35,6 +36,8 @@ pub(crate) struct Document {
 
 /// Watches until the time is over, the command has ended, or a signal arrives.
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
+    // Fails now, not after the time, if the page can't be written.
+    args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
     let stop = interrupt::stop_flag()?;
     let mut session = Session::start(args.adapters.clone())?;
     let mut command = start(args)?;
@@ -101,6 +104,10 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>) -> anyhow::
     if let Some(words) = command_ended.as_ref().filter(|words| *words != "exit status: 0") {
         head.warnings.push(format!("the command failed: {words}"));
     }
+    let page = report::watch(&head, &record);
+    if let Some(path) = &args.html {
+        WholeFile::write(path, report::html(&page, "iotoll · watch", program_version()).as_bytes())?;
+    }
     if args.json {
         return output::print_json(&Document { head, record, command_ended });
     }
@@ -108,5 +115,5 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>) -> anyhow::
         output::print_note(&format!("the command ended: {words}"));
     }
     output::print_text("")?;
-    output::print_page(&report::watch(&head, &record))
+    output::print_page(&page)
 }

@@ -45,12 +45,22 @@ struct Machine {
     command_line: &'static str,
     /// PCI address of the disk's controller.
     adapter: &'static str,
+    /// Whether watching is killed at last.
+    is_killed: bool,
 }
 
 /// A PC; the IOMMU is a device.
 fn pc(series: Series, iommu: &'static str, command_line: &'static str) -> Machine {
     let options = ",kernel-irqchip=split";
-    Machine { arch: Arch::X86, series, options, devices: iommu, command_line, adapter: "0000:00:05.0" }
+    Machine {
+        arch: Arch::X86,
+        series,
+        options,
+        devices: iommu,
+        command_line,
+        adapter: "0000:00:05.0",
+        is_killed: false,
+    }
 }
 
 /// The numbers that the guest printed, by part, device and name.
@@ -77,6 +87,20 @@ impl Machine {
         Some(Counts::of(console))
     }
 
+    /// Commands that count the kernel's functions with programs, while watching goes on and after it was killed. The kernel takes some
+    /// seconds to remove all.
+    fn killed(&self) -> String {
+        let count = "busybox cat /sys/kernel/tracing/enabled_functions /sys/kernel/debug/kprobes/list | busybox wc -l";
+        format!(
+            "busybox mount -t tracefs tracefs /sys/kernel/tracing\nbusybox mount -t debugfs debugfs /sys/kernel/debug\n\
+             echo \"kill at first $({count})\"\n\
+             /lab/count_reads /dev/nvme0n1 {} 100000 4096 1 & watching=$!\nbusybox sleep 5\n\
+             echo \"kill meanwhile $({count})\"\nkill -9 $watching\n\
+             for second in $(busybox seq 60); do [ $({count}) -gt 0 ] && busybox sleep 1; done\necho \"kill afterwards $({count})\"\n",
+            self.adapter
+        )
+    }
+
     fn console(&self, cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
         let modules = ModuleTree::of_kernel(kernel).unwrap().load_order(&["nvme"]).unwrap().load;
         let busybox = fs::read(busybox(cache, self.arch).unwrap()).unwrap();
@@ -91,6 +115,9 @@ impl Machine {
         for (part, reads, bytes, threads) in PARTS {
             let reading = format!("/lab/count_reads /dev/nvme0n1 {} {reads} {bytes} {threads}", self.adapter);
             init += &format!("{reading} 2>&1 | while read line; do echo \"{part} $line\"; done\n");
+        }
+        if self.is_killed {
+            init += &self.killed();
         }
         init += "busybox poweroff -f\n";
         let program = PlacedFile { path: "/lab/count_reads", permissions: 0o755, bytes: program };
@@ -124,6 +151,17 @@ impl Counts {
 
     fn get(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or_default()
+    }
+
+    /// Asserts that watching that is killed leaves nothing in the kernel.
+    fn assert_nothing_is_left(&self) {
+        let [first, meanwhile, afterwards] =
+            ["at first", "meanwhile", "afterwards"].map(|when| self.get(&format!("kill {when}")));
+        assert!(
+            meanwhile >= first + 10 && afterwards == first,
+            "{first} {meanwhile} {afterwards}\n{}",
+            self.console
+        );
     }
 
     /// Asserts that all reads were seen, and no call was lost.
@@ -188,6 +226,9 @@ fn check_strict(machine: &Machine) {
     counts.assert_calls(&ONCE);
     counts.assert_calls(&[(Action::Invalidate, 1), (Action::TakeBounce, 0)]);
     check_bytes_and_stages(&counts);
+    if machine.is_killed {
+        counts.assert_nothing_is_left();
+    }
 }
 
 /// Reads of scatter lists write and clear as many bytes of the table as they read.
@@ -215,7 +256,8 @@ fn reads_are_counted_in_strict_mode_of_linux_6_1() {
 
 #[test]
 fn reads_are_counted_in_strict_mode_of_linux_6_12() {
-    check_strict(&pc(Series::V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1"));
+    let machine = pc(Series::V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1");
+    check_strict(&Machine { is_killed: true, ..machine });
 }
 
 #[test]
@@ -233,12 +275,14 @@ fn reads_are_counted_behind_arm_s_smmu() {
         devices: "",
         command_line: "iommu.strict=1",
         adapter: "0000:00:05.0",
+        is_killed: true,
     };
     let Some(counts) = machine.counts() else { return };
     counts.assert_calls_of("single", &ONCE);
     counts.assert_calls_of("single", &[(Action::Invalidate, 1), (Action::TakeBounce, 0)]);
     counts.assert_clears_of_threads(true);
     check_bytes_and_stages(&counts);
+    counts.assert_nothing_is_left();
 }
 
 /// In the default window of a POWER partition an entry is written, and later cleared, by a hypercall each. Probes count.
@@ -251,6 +295,7 @@ fn hypercalls_are_counted_in_a_window_of_power() {
         devices: "",
         command_line: "disable_ddw",
         adapter: "0000:00:05.0",
+        is_killed: false,
     };
     let Some(counts) = machine.counts() else { return };
     counts.assert_calls_of("single", &ONCE);
@@ -269,6 +314,7 @@ fn a_direct_window_of_power_costs_no_hypercall() {
         devices: "",
         command_line: "",
         adapter: "0000:00:05.0",
+        is_killed: false,
     };
     let Some(counts) = machine.counts() else { return };
     counts.assert_calls_of("single", &[(Action::Map, 1), (Action::Unmap, 1)]);

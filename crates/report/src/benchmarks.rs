@@ -5,6 +5,7 @@ mod iova;
 mod map;
 mod memtype;
 mod watch;
+mod watch_drawings;
 pub(crate) mod words;
 
 pub use blk::blk_benchmark;

@@ -1,9 +1,10 @@
 //! What DMA mapping cost on the running kernel: a line for each interval while it is watched, and the page at its end.
 
-use crate::page::Page;
+use super::watch_drawings;
 use crate::page::fact::Fact;
 use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::table::{Row, Table};
+use crate::page::{Block, Page};
 use bench::Head;
 use escape::terminal::plain;
 use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, Tally};
@@ -64,12 +65,13 @@ pub fn watch(head: &Head, record: &Record) -> Page {
     for adapter in &record.adapters {
         add_adapter(&mut page, adapter, record);
     }
+    page.blocks.extend(watch_drawings::courses(record).into_iter().map(Block::Drawing));
     add_doubts(&mut page, record);
     page
 }
 
 /// A device's name, or what worked for none.
-fn device(adapter: &str) -> String {
+pub(super) fn device(adapter: &str) -> String {
     if adapter.is_empty() { "no device".to_owned() } else { plain(adapter) }
 }
 
@@ -103,7 +105,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
     titles.extend(per.map(|(_, name)| format!("per {name}")));
     titles.push("watching's part".to_owned());
     let row = |stage: &watch::StageSummary| {
-        let mut cells = vec![format!("{:.3}", stage.ns as f64 / 1e9 / seconds)];
+        let mut cells = vec![figure(stage.ns as f64 / 1e9 / seconds)];
         cells.extend(per.map(|(number, _)| time(stage.ns as f64 / number)));
         cells.push(match stage.programs_ns {
             None => UNKNOWN.to_owned(),
@@ -114,6 +116,9 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
     };
     let rows = adapter.stages.iter().map(row).collect();
     page.table(Table { names: "CPU time by stage", wraps_names: false, titles, rows });
+    if let Some(flame) = watch_drawings::flame(adapter) {
+        page.push(Block::Drawing(flame));
+    }
 }
 
 /// What it did and what mapping cost it: `10,000 requests; mapping took 0.83 of a core, 3.3 µs per request`.
@@ -142,8 +147,8 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
         Some(part) => format!("; about {:.0} % of that is watching", part as f64 / ns * 100.0),
     };
     format!(
-        "{done}. DMA mapping took {:.3} of a core{}{watching}.",
-        ns / 1e9 / seconds,
+        "{done}. DMA mapping took {} of a core{}{watching}.",
+        figure(ns / 1e9 / seconds),
         each.unwrap_or_default()
     )
 }
@@ -177,7 +182,12 @@ fn add_doubts(page: &mut Page, record: &Record) {
     let cost = match record.program_ns {
         Some(ns) => {
             let cores = record.calls as f64 * ns / 1e9 / record.seconds.max(f64::MIN_POSITIVE);
-            format!("{cores:.4} of a core, {} for each of {}", time(ns), count(record.calls as usize, "call"))
+            format!(
+                "{} of a core, {} for each of {}",
+                figure(cores),
+                time(ns),
+                count(record.calls as usize, "call")
+            )
         }
         None => "not known: too few calls, or Linux before 5.8".to_owned(),
     };

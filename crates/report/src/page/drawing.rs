@@ -10,6 +10,8 @@ pub(crate) enum Kind {
     Plot(Plot),
     Bars(Bars),
     Errors(Errors),
+    Course(Course),
+    Flame(Flame),
 }
 
 /// Points joined by lines. Both axes are logarithmic; zero lies at an axis's beginning.
@@ -69,4 +71,36 @@ pub(crate) struct ErrorDot {
     pub(crate) counts: bool,
     /// The figure's name and values.
     pub(crate) label: String,
+}
+
+/// Values in the course of time. Both axes are linear and begin at zero.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Course {
+    /// What the drawing shows, for readers who don't see it.
+    pub(crate) name: String,
+    pub(crate) y_title: String,
+    /// Values by seconds.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// Functions that called each other, as wide as the time that they took: callers below, what they called above them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Flame {
+    /// What the drawing shows, for readers who don't see it.
+    pub(crate) name: String,
+    pub(crate) frames: Vec<Frame>,
+}
+
+/// A function in a [`Flame`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) name: String,
+    /// The time with all that it called, in any unit.
+    pub(crate) time: f64,
+    /// What a reader is told who points at it.
+    pub(crate) label: String,
+    /// The number of its colour.
+    pub(crate) colour: usize,
+    /// What it called.
+    pub(crate) frames: Vec<Frame>,
 }

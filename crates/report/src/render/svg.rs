@@ -1,7 +1,9 @@
 //! SVG: diagrams of pages, the tree of PCI bridges, and marks. Their colours are those of the style sheet around them.
 
 mod bars;
+mod course;
 mod errors;
+mod flame;
 mod frame;
 mod marks;
 mod plot;
@@ -42,5 +44,7 @@ fn draw(drawing: &Drawing, style: Option<&str>) -> Markup {
         Kind::Plot(plot) => plot::draw(plot, style),
         Kind::Bars(bars) => bars::draw(bars, style),
         Kind::Errors(errors) => errors::draw(errors, style),
+        Kind::Course(course) => course::draw(course, style),
+        Kind::Flame(flame) => flame::draw(flame, style),
     }
 }

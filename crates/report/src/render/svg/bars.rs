@@ -1,6 +1,6 @@
 //! Bars side by side, from zero: for categories that have names and no numbers.
 
-use super::frame::{BOTTOM, HEIGHT, LABEL, LEFT, RIGHT, STEPS, TOP, WIDTH, colour, frame, round};
+use super::frame::{BOTTOM, HEIGHT, LABEL, LEFT, RIGHT, TOP, WIDTH, colour, frame, round, ticks};
 use crate::page::drawing::{Bars, Line};
 use crate::page::quantity::figure;
 use maud::{Markup, html};
@@ -9,9 +9,6 @@ use maud::{Markup, html};
 const GAP_SHARE: f64 = 0.3;
 /// The height of the drawing over that of the highest bar, which needs space for its figure.
 const HEADROOM: f64 = 1.08;
-/// The number of grid lines, at most.
-const TICKS: f64 = 5.0;
-
 /// Draws bars, or nothing if all are zero. With a style, it is a complete SVG file; without one, a part of a page.
 pub(super) fn draw(bars: &Bars, style: Option<&str>) -> Markup {
     let values = bars.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
@@ -63,15 +60,6 @@ fn bars_of(bars: &Bars, line: &Line, index: usize, y: impl Fn(f64) -> f64) -> Ma
             text.tick x=(round(left + each / 2.0)) y=(round(top - 4.0)) text-anchor="middle" { (figure(*value)) }
         }
     }
-}
-
-/// Values of grid lines from zero up to `top`, in steps of one, two or five times a power of ten.
-fn ticks(top: f64) -> impl Iterator<Item = f64> {
-    let least = top / TICKS;
-    let power = 10f64.powf(least.log10().floor());
-    let step = STEPS.into_iter().map(|times| times * power).find(|step| *step >= least);
-    let step = step.unwrap_or(10.0 * power);
-    (0..).map(move |times| f64::from(times) * step).take_while(move |value| *value <= top)
 }
 
 #[cfg(test)]

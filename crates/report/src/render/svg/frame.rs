@@ -16,6 +16,9 @@ pub(super) const COLOURS: usize = 8;
 /// Ticks between powers of ten, as multiples of the lower one.
 pub(super) const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
+/// The number of grid lines of an axis from zero, at most.
+const TICKS: f64 = 5.0;
+
 /// The class of a line's colour in the style sheet.
 pub(super) fn colour(index: usize) -> String {
     format!("line{}", index % COLOURS)
@@ -40,4 +43,13 @@ pub(super) fn frame_of_height(name: &str, height: f64, style: Option<&str>, cont
 /// A length rounded to a tenth, which keeps files small.
 pub(super) fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+/// Values of grid lines from zero up to `top`, in steps of one, two or five times a power of ten.
+pub(super) fn ticks(top: f64) -> impl Iterator<Item = f64> {
+    let least = top / TICKS;
+    let power = 10f64.powf(least.log10().floor());
+    let step = STEPS.into_iter().map(|times| times * power).find(|step| *step >= least);
+    let step = step.unwrap_or(10.0 * power);
+    (0..).map(move |times| f64::from(times) * step).take_while(move |value| *value <= top)
 }

@@ -1,0 +1,106 @@
+//! Drawings of what was watched: the course of time, and where the time went.
+
+use crate::page::drawing::{Course, Drawing, Flame, Frame, Kind, Line};
+use crate::page::quantity::{count, time};
+use escape::terminal::plain;
+use toll::Stage;
+use watch::{Activity, AdapterSummary, Mapping, Path, Record};
+
+/// Adapters in a drawing, at most: the style sheet has as many colours.
+const LINES_MAX: usize = 8;
+
+/// I/O and the CPU time of mapping over time, for the adapters whose mapping took the most; nothing with less than two intervals.
+pub(super) fn courses(record: &Record) -> Vec<Drawing> {
+    if record.intervals.len() < 2 {
+        return Vec::new();
+    }
+    let io = |activity: &Activity| activity.completed.io().map_or(0.0, |(number, _)| number as f64);
+    let cores = |activity: &Activity| mapping(activity, |mapping| mapping.ns as f64 / 1e9);
+    let maps = |activity: &Activity| mapping(activity, |mapping| mapping.maps as f64);
+    let drawings = [
+        ("I/O in the course of time", "I/O per second", lines(record, io)),
+        ("Mappings in the course of time", "mappings per second", lines(record, maps)),
+        ("CPU time of DMA mapping in the course of time", "cores", lines(record, cores)),
+    ];
+    let has_values = |lines: &[Line]| lines.iter().any(|line| line.points.iter().any(|point| point.1 > 0.0));
+    let drawing = |(name, y_title, lines): (&str, &str, Vec<Line>)| {
+        has_values(&lines).then(|| {
+            Drawing(Kind::Course(Course { name: name.to_owned(), y_title: y_title.to_owned(), lines }))
+        })
+    };
+    drawings.into_iter().filter_map(drawing).collect()
+}
+
+fn mapping(activity: &Activity, value: impl Fn(&Mapping) -> f64) -> f64 {
+    activity.mapping.as_ref().map_or(0.0, value)
+}
+
+/// A value per second of each adapter in each interval.
+fn lines(record: &Record, value: impl Fn(&Activity) -> f64) -> Vec<Line> {
+    let line = |adapter: &AdapterSummary| {
+        // A step for each interval.
+        let points = record.intervals.iter().flat_map(|interval| {
+            let activity = interval.adapters.iter().find(|one| one.adapter == adapter.adapter);
+            let rate = activity.map_or(0.0, &value) / interval.seconds;
+            [((interval.end_s - interval.seconds).max(0.0), rate), (interval.end_s, rate)]
+        });
+        Line { name: super::watch::device(&adapter.adapter), points: points.collect() }
+    };
+    record.adapters.iter().take(LINES_MAX).map(line).collect()
+}
+
+/// The kernel's functions that worked for an adapter, as a flame graph; `None` if nothing was counted.
+pub(super) fn flame(adapter: &AdapterSummary) -> Option<Drawing> {
+    let all: Vec<&Path> = adapter.paths.iter().collect();
+    let frames = frames(&all, 0, adapter.ns());
+    let name = format!(
+        "CPU time of DMA mapping for {}: each function stands on its caller, as wide as its time",
+        plain(&adapter.adapter)
+    );
+    (!frames.is_empty()).then_some(Drawing(Kind::Flame(Flame { name, frames })))
+}
+
+/// The functions at this depth of the paths, each with those that it called.
+fn frames(paths: &[&Path], depth: usize, all_ns: u64) -> Vec<Frame> {
+    let deep: Vec<&Path> = paths.iter().copied().filter(|path| path.functions.len() > depth).collect();
+    let mut names: Vec<&str> = deep.iter().map(|path| path.functions[depth]).collect();
+    names.sort_unstable();
+    names.dedup();
+    let frame = |name: &str| {
+        let through: Vec<&Path> = deep.iter().copied().filter(|path| path.functions[depth] == name).collect();
+        let ns: u64 = through.iter().map(|path| path.own_ns).sum();
+        let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
+        let (calls, own_ns) = itself.fold((0, 0), |(calls, ns), path| (calls + path.calls, ns + path.own_ns));
+        let share = ns as f64 / all_ns.max(1) as f64 * 100.0;
+        let stage =
+            watch::FUNCTIONS.iter().find(|function| function.name == name).map(|function| function.stage);
+        let stage_name = stage.map_or("", Stage::word);
+        let label = format!(
+            "{name} ({stage_name}): {}, {share:.1} % of the time; {} by itself, {}",
+            time(ns as f64),
+            time(own_ns as f64),
+            count(calls as usize, "call"),
+        );
+        Frame {
+            name: name.to_owned(),
+            time: ns as f64,
+            label,
+            colour: stage.map_or(0, colour),
+            frames: frames(&through, depth + 1, all_ns),
+        }
+    };
+    names.into_iter().map(frame).collect()
+}
+
+/// Stages of DMA mapping have a colour each.
+fn colour(stage: Stage) -> usize {
+    match stage {
+        Stage::DmaMap => 0,
+        Stage::DmaUnmap => 5,
+        Stage::Iova => 2,
+        Stage::TableWrite => 4,
+        Stage::Invalidation => 1,
+        Stage::Bounce => 3,
+        _ => 6,
+    }
+}

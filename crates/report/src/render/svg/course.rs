@@ -1,0 +1,67 @@
+//! Values in the course of time: both axes are linear, from zero.
+
+use super::frame::{BOTTOM, LABEL, LEFT, RIGHT, TOP, WIDTH, colour, frame_of_height, round, ticks};
+use crate::page::drawing::{Course, Line};
+use crate::page::quantity::figure;
+use maud::{Markup, html};
+
+/// Several of these stand below each other.
+const HEIGHT: f64 = 230.0;
+/// The height of the drawing over that of the highest value.
+const HEADROOM: f64 = 1.08;
+
+/// Draws the lines, or nothing if all values are zero. With a style, it is a complete SVG file; without one, a part of a page.
+pub(super) fn draw(course: &Course, style: Option<&str>) -> Markup {
+    let points = || course.lines.iter().flat_map(|line| &line.points);
+    let latest = points().map(|point| point.0).fold(0.0, f64::max);
+    let highest = points().map(|point| point.1).fold(0.0, f64::max);
+    if latest <= 0.0 || highest <= 0.0 {
+        return html! {};
+    }
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let x = |seconds: f64| LEFT + seconds / latest * (right - LEFT);
+    let y = |value: f64| bottom - value / (highest * HEADROOM) * (bottom - TOP);
+    let content = html! {
+        @for value in ticks(highest * HEADROOM) {
+            @let at = round(y(value));
+            path.grid d=(format!("M{LEFT} {at}H{right}")) {}
+            text.tick x=(LEFT - 8.0) y=(at + 4.0) text-anchor="end" { (figure(value)) }
+        }
+        @for value in ticks(latest) {
+            text.tick x=(round(x(value))) y=(bottom + 18.0) text-anchor="middle" { (value) }
+        }
+        text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { "seconds" }
+        text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0)) text-anchor="middle" { (course.y_title) }
+        @for (index, one) in course.lines.iter().enumerate() {
+            path.line.(colour(index)) d=(path(one, x, y)) { title { (one.name) } }
+            text.label.(colour(index)) x=(right + 12.0) y=(TOP + LABEL * (index as f64 + 1.0)) { (one.name) }
+        }
+    };
+    frame_of_height(&course.name, HEIGHT, style, &content)
+}
+
+/// The way of a line.
+fn path(line: &Line, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+    let point = |(index, (seconds, value)): (usize, &(f64, f64))| {
+        let command = if index == 0 { 'M' } else { 'L' };
+        format!("{command}{} {}", round(x(*seconds)), round(y(*value)))
+    };
+    line.points.iter().enumerate().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_goes_through_all_its_points_within_the_drawing() {
+        let line = Line { name: "disk".to_owned(), points: vec![(1.0, 0.0), (2.0, 30.0), (3.0, 15.0)] };
+        let course = Course { name: "maps".to_owned(), y_title: "maps/s".to_owned(), lines: vec![line] };
+        let drawn = draw(&course, None).into_string();
+        // The right end and the height of half the highest value.
+        assert!(drawn.contains("L610 ") && !drawn.contains("NaN"), "{drawn}");
+        assert_eq!(drawn.matches("class=\"line line0\"").count(), 1, "{drawn}");
+        let nothing = Course { lines: Vec::new(), ..course };
+        assert_eq!(draw(&nothing, None).into_string(), "");
+    }
+}

@@ -1,0 +1,104 @@
+//! The report of a watched kernel, from numbers that are known.
+
+use bench::{Head, HostSummary, Origin};
+use report::{Length, Style, html, text, watch, watch_interval};
+use toll::Stage;
+use watch::{
+    Action, ActionSummary, Activity, AdapterSummary, Completed, Interval, Losses, Mapping, Path, Record,
+    StageSummary, Tally,
+};
+
+const DISK: &str = "0000:3b:00.0";
+
+fn head() -> Head {
+    let origin = Origin { made_by: "a test".to_owned(), command: Vec::new(), date: "2026-01-01".to_owned() };
+    Head::new("iotoll.watch/1", origin, HostSummary::here())
+}
+
+/// 1,000 requests in 2 seconds: each mapped once in 300 ns, of which 100 wrote the table.
+fn record(adapter: &str) -> Record {
+    let completed = Completed { block_requests: 1000, block_bytes: 4_096_000, ..Completed::default() };
+    let tally = Tally { calls: 1000, ns: 300_000, own_ns: 200_000, ..Tally::default() };
+    let path = |functions: &[&'static str], own_ns| Path {
+        functions: functions.to_vec(),
+        calls: 1000,
+        own_ns,
+        programs_ns: None,
+    };
+    let stage = |stage, ns| StageSummary { stage, ns, programs_ns: None };
+    let adapters = vec![AdapterSummary {
+        adapter: adapter.to_owned(),
+        completed,
+        actions: vec![ActionSummary { action: Action::Map, tally }],
+        stages: vec![stage(Stage::DmaMap, 200_000), stage(Stage::TableWrite, 100_000)],
+        paths: vec![
+            path(&["dma_map_page_attrs"], 200_000),
+            path(&["dma_map_page_attrs", "iommu_map"], 100_000),
+        ],
+    }];
+    Record {
+        seconds: 2.0,
+        uncounted: None,
+        assumes_parameters: true,
+        functions: vec!["dma_map_page_attrs", "iommu_map"],
+        probed: vec!["iommu_map"],
+        unwatched: Vec::new(),
+        losses: Losses { unseen: 7, ..Losses::default() },
+        program_ns: None,
+        calls: 2000,
+        adapters,
+        intervals: vec![interval(adapter, 1.0, true), interval(adapter, 2.0, true)],
+    }
+}
+
+fn interval(adapter: &str, end_s: f64, is_counted: bool) -> Interval {
+    let mapping = Mapping {
+        maps: 500,
+        mapped_bytes: None,
+        unmaps: 500,
+        invalidations: 500,
+        bounced_bytes: 0,
+        ns: 150_000,
+    };
+    let completed = Completed { block_requests: 500, ..Completed::default() };
+    let activity =
+        Activity { adapter: adapter.to_owned(), completed, mapping: is_counted.then_some(mapping) };
+    Interval { end_s, seconds: 1.0, adapters: vec![activity] }
+}
+
+#[test]
+fn what_could_not_be_counted_is_not_zero() {
+    let words = |is_counted| {
+        let lines = watch_interval(&interval(DISK, 1.0, is_counted));
+        lines[0].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(false), ["1.0", DISK, "500", "?", "?", "?", "?", "?", "?"]);
+    // Scatter lists don't say their bytes.
+    assert_eq!(words(true), ["1.0", DISK, "500", "500", "500", "500", "?", "0", "B", "0.000"]);
+}
+
+#[test]
+fn the_page_says_what_an_io_costs_and_what_is_doubtful() {
+    let page = watch(&head(), &record(DISK));
+    let text = text(&page, 100, Style::Plain, Length::Full);
+    for words in [
+        "Completed 1,000 requests (3.9 MiB)",
+        "300 ns per request",
+        "watched by probes",
+        "assumed to be those of Linux 6.1",
+        "7 that clear the IOMMU's table",
+        "not known: too few calls",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
+#[test]
+fn drawings_are_of_all_adapters_and_names_are_escaped() {
+    let page = html(&watch(&head(), &record("<script>")), "watch", "a test");
+    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"), "{page}");
+    // I/O, mappings and CPU time, each a step of two intervals.
+    assert_eq!(page.matches("class=\"line line0\"").count(), 3, "{page}");
+    // The table is written within a third of the time.
+    assert!(page.contains("iommu_map (table-write): 100 µs, 33.3 % of the time"), "{page}");
+}
