@@ -22,8 +22,8 @@ use std::os::fd::BorrowedFd;
 
 /// Most watched functions that run on a kernel stack at once.
 const DEPTH_MAX: i32 = 8;
-/// Bytes by which kernel stacks are aligned: no more than `THREAD_SIZE` on any supported architecture.
-const STACK_BYTES: i32 = 16 << 10;
+/// Bytes of the smallest kernel stack (`THREAD_SIZE`). Stacks are aligned by their size.
+const STACK_BYTES_MIN: usize = 16 << 10;
 
 const FRAMES_AT: i16 = 8;
 const FRAME_BYTES: i16 = 48;
@@ -238,6 +238,12 @@ pub(crate) fn count_clear(tables: Tables<'_>) -> Vec<Instruction> {
     program.finish()
 }
 
+/// Bytes by which this kernel's stacks are aligned at least. On 64-bit Arm a stack has a page, if that is larger than the smallest stack.
+fn stack_bytes() -> i32 {
+    let page = if cfg!(target_arch = "aarch64") { rustix::param::page_size() } else { 0 };
+    STACK_BYTES_MIN.max(page) as i32
+}
+
 /// `to`, and the word at -8, = the kernel stack that the program runs on.
 fn load_stack(code: &mut Assembler, to: Register) {
     // An address of the program's own stack is one of the kernel's stack. As a pointer it can't be rounded down: it becomes a number by
@@ -246,7 +252,7 @@ fn load_stack(code: &mut Assembler, to: Register) {
     code.move_register(to, Frame);
     code.add_to_memory(Frame, -8, to);
     code.load(to, Frame, -8);
-    code.and_constant(to, -STACK_BYTES);
+    code.and_constant(to, -stack_bytes());
     code.store(Frame, -8, to);
 }
 

@@ -11,6 +11,8 @@ use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record,
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
 const NAME_COLUMNS: usize = 16;
+/// Invalidations that take a smaller share of an adapter's time are not worth a sentence.
+const INVALIDATIONS_SHARE_MIN: f64 = 0.02;
 /// What stands where something could not be counted.
 const UNKNOWN: &str = "?";
 
@@ -80,6 +82,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
     let io = adapter.completed.io();
     let seconds = record.seconds.max(f64::MIN_POSITIVE);
     page.prose(sentence(adapter, seconds), 2);
+    page.blocks.extend(invalidations(adapter, seconds).map(|words| Block::Prose(words, 2)));
     if adapter.actions.is_empty() {
         return;
     }
@@ -151,6 +154,20 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
         figure(ns / 1e9 / seconds),
         each.unwrap_or_default()
     )
+}
+
+/// What an adapter's invalidations took, and what would save most of it. Nothing if they are few.
+fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
+    let ns = adapter.tally(Action::Invalidate).filter(|_| !adapter.adapter.is_empty())?.ns as f64;
+    let share = ns / adapter.ns().max(1) as f64;
+    (share >= INVALIDATIONS_SHARE_MIN).then(|| {
+        format!(
+            "Invalidations took {} of a core of that ({:.0} %). Lazy mode (kernel parameter iommu.strict=0) would save about so much, less \
+             its flushes by a timer; a device could then reach memory for some milliseconds after it was unmapped.",
+            figure(ns / 1e9 / seconds),
+            share * 100.0
+        )
+    })
 }
 
 /// An action in words.
