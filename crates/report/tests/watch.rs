@@ -90,7 +90,7 @@ fn the_page_says_what_an_io_costs_and_what_is_doubtful() {
     for words in [
         "Completed 1,000 requests (3.9 MiB)",
         "300 ns per request",
-        "Invalidations took 0.00003 of a core of that (20 %)",
+        "of a core of that (20 %). Lazy mode would save",
         "watched by probes",
         "assumed to be those of Linux 6.1",
         "7 that clear the IOMMU's table",
