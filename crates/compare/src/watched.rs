@@ -11,6 +11,8 @@ use watch::{Action, Completed, FUNCTIONS, Interval, Losses, StageSummary};
 const INTERVALS_MAX: usize = 10_000;
 /// Devices that are compared at most, so that a made-up document does not take hours.
 const ADAPTERS_MAX: usize = 4096;
+/// Functions that are listed at most. The kernel's that are known are some forty.
+const FUNCTIONS_MAX: usize = 256;
 /// Seconds of a document or an interval at most, which are 30 years.
 const SECONDS_MAX: f64 = 1e9;
 
@@ -92,6 +94,8 @@ impl Checked for Watched {
     fn check(&self) -> Result<(), Flaw> {
         check_number("adapters", self.adapters.len(), ADAPTERS_MAX)?;
         check_number("intervals", self.intervals.len(), INTERVALS_MAX)?;
+        check_number("functions", self.functions.len(), FUNCTIONS_MAX)?;
+        check_number("unwatched", self.unwatched.len(), FUNCTIONS_MAX)?;
         check_seconds("seconds", self.seconds)?;
         check_once("adapters", self.adapters.iter().map(|one| &one.adapter))?;
         for (index, adapter) in self.adapters.iter().enumerate() {

@@ -78,6 +78,7 @@ fn wrong_fields_are_refused_with_their_place() {
         &changed("/intervals", vec![interval; 10_001].into()),
         "intervals: has 10001 entries; expected at most 10000",
     );
+    refused(&changed("/functions", vec![json!("iommu_map"); 257].into()), "functions: has 257 entries");
     let adapter = |number: usize| {
         let mut adapter = good["adapters"][1].clone();
         adapter["adapter"] = number.to_string().into();
