@@ -18,6 +18,7 @@
 
 mod archive;
 mod bytes;
+mod compare;
 mod digest;
 mod experiment;
 mod fio;
@@ -38,6 +39,7 @@ mod words;
 
 pub use archive::archive;
 pub use bytes::{config_space, proc_bus_pci_and_names};
+pub use compare::comparison;
 pub use digest::digest;
 pub use experiment::experiment;
 pub use fio::fio_jobs;
@@ -60,9 +62,10 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 34] = [
+pub const TARGETS: [Target; 35] = [
     ("archive", archive),
     ("command_line", command_line),
+    ("comparison", comparison),
     ("config_space", config_space),
     ("ddw", ddw),
     ("device_tree", device_tree),

@@ -1,11 +1,11 @@
 //! The machine that a benchmark ran on.
 
 use crate::threads::allowed_cpus;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 
 /// The host's CPU, kernel and load. Fields that can't be read are `None`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostSummary {
     /// The CPU's name.

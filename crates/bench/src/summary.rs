@@ -1,9 +1,9 @@
 //! Summary statistics: quartiles and extremes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Quartiles and extremes of a figure over all rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The smallest value.

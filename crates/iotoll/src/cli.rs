@@ -50,6 +50,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(Bench),
     Watch(Watch),
+    Compare(Compare),
     /// Read and write NVMe disks from user space, bypassing the kernel
     #[command(subcommand)]
     Blk(Blk),
@@ -472,18 +473,62 @@ pub(crate) struct LabDiff {
     /// Toll sheet after
     #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
     pub(crate) b: PathBuf,
-    /// Tolerate a growth of N instructions per I/O; fractions are allowed
-    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
-    pub(crate) more_than: Tolerance,
-    /// Tolerate a growth of N events of each kind per I/O; fractions are allowed
-    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
-    pub(crate) more_events_than: Tolerance,
-    /// Tolerate a growth of P percent of the instructions; the larger of this and --more-than applies
-    #[arg(long, value_name = "P", default_value = "0", allow_hyphen_values = true)]
-    pub(crate) more_than_percent: Tolerance,
+    #[command(flatten)]
+    pub(crate) limit: GrowthLimit,
     /// Print one JSON document with schema iotoll.toll-diff/3
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The growth from one toll sheet to another that is tolerated.
+#[derive(Debug, Args)]
+pub(crate) struct GrowthLimit {
+    /// Tolerate a growth of N instructions per I/O; fractions are allowed [default: 0]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) more_than: Option<Tolerance>,
+    /// Tolerate a growth of N events of each kind per I/O; fractions are allowed [default: 0]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) more_events_than: Option<Tolerance>,
+    /// Tolerate a growth of P percent of the instructions; the larger of this and --more-than applies [default: 0]
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    pub(crate) more_than_percent: Option<Tolerance>,
+}
+
+impl GrowthLimit {
+    /// Whether the user gave any.
+    pub(crate) fn is_given(&self) -> bool {
+        self.more_than.is_some() || self.more_events_than.is_some() || self.more_than_percent.is_some()
+    }
+}
+
+/// Compare two results of watch, bench or lab: what each cost before and after, and what explains it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll watch --json --seconds 30 > strict.json
+  iotoll compare strict.json lazy.json
+  iotoll compare before.json after.json --html change.html
+  iotoll compare x86-vtd-lazy.json x86-vtd-strict.json     toll sheets, as `iotoll lab diff`
+
+BEFORE and AFTER are documents of one kind: of `iotoll watch --json`, of one benchmark (`iotoll bench ... --json`), or toll sheets of \
+`iotoll lab run -o`. Ratios have 95 % confidence intervals where the documents have at least five intervals or rounds (docs/guide/compare.md).
+
+Exit status: 0; 1 if a count of toll sheets grew beyond the tolerance; 2 on errors.")]
+pub(crate) struct Compare {
+    /// Document before the change
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+    /// Document after it
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+    /// Also write a self-contained HTML page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Print one JSON document with schema iotoll.compare/1; of toll sheets, iotoll.toll-diff/3
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten, next_help_heading = "Toll sheets")]
+    pub(crate) limit: GrowthLimit,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,6 +7,7 @@ mod blk;
 mod book;
 mod capture;
 mod cli;
+mod compare;
 mod complete;
 #[cfg(test)]
 #[path = "../../../tests/console.rs"]
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Some(Command::Lab(command)) => lab::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
         Some(Command::Watch(args)) => watch::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Blk(command)) => blk::run(&command),
         Some(Command::Model(command)) => model::run(&command),
         #[cfg(feature = "sweep")]

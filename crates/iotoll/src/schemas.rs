@@ -1,6 +1,6 @@
 //! Tests that docs/reference/schemas is up to date: the JSON Schemas of all documents, and their columns in DuckDB.
 
-use crate::{blk, inspect, lab, model, mtrr, reproduce, watch};
+use crate::{blk, compare, inspect, lab, model, mtrr, reproduce, watch};
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -21,6 +21,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<bench::MemtypeBenchmark>(bench::MEMTYPE_SCHEMA),
         named_schema::<bench::BlkBenchmark>(bench::BLK_SCHEMA),
         named_schema::<watch::Document>(watch::SCHEMA),
+        named_schema::<compare::Document<'_>>(::compare::SCHEMA),
         named_schema::<blk::list::Document<'_>>(blk::list::SCHEMA),
         named_schema::<blk::log::Document<'_>>(blk::log::SCHEMA),
         named_schema::<model::Document<'_>>(model::SCHEMA),

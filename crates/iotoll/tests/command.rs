@@ -505,6 +505,7 @@ fn help_shows_examples_and_shells_complete() {
         &["lab", "show", "--help"],
         &["lab", "diff", "--help"],
         &["bench", "iova", "--help"],
+        &["compare", "--help"],
     ] {
         let help = text(&iotoll(command).stdout);
         let examples = help.split("Examples:").nth(1).unwrap_or_else(|| panic!("{command:?}: no examples"));

@@ -20,7 +20,7 @@ fn printed(line: &str) -> Value {
 
 /// Commands and documents that need neither root nor a disk of their own. `lab run` prints what `lab show` prints; `blk log`
 /// takes a controller, so guests run it (test `blk_guest`).
-const LINES: [&str; 21] = [
+const LINES: [&str; 23] = [
     "inspect --json --from crates/host/tests/captures/ppc-noddw.tar.gz",
     "inspect --json --from crates/host/tests/captures/x86-vtd-lazy.tar.gz",
     "inspect --json --range 0x10000000+2M --from crates/host/tests/captures/x86-no-iommu.tar.gz",
@@ -30,6 +30,8 @@ const LINES: [&str; 21] = [
     "lab show --json data/tolls/ppc-tce-window.json data/tolls/ppc-direct-window.json",
     "lab diff --json data/tolls/x86-vtd-lazy.json data/tolls/x86-vtd-strict.json",
     "lab diff --json data/tolls/arm-smmu-strict.json data/tolls/arm-no-iommu.json",
+    "compare --json data/tolls/x86-vtd-lazy.json data/tolls/x86-vtd-strict.json",
+    "compare --json crates/compare/tests/documents/strict.json crates/compare/tests/documents/lazy.json",
     "bench iova --json --rounds 2 --pairs 200 --threads 1,2",
     "bench map --json --rounds 1 --round-ms 1",
     "bench memtype --json --rounds 1 --round-ms 1",
@@ -54,7 +56,7 @@ fn every_document_has_its_published_schema_and_its_maker() {
         schemas.insert(document["schema"].as_str().unwrap().to_owned());
     }
     // All but toll sheets, which others hold, and those of `bench blk`, `blk log` and `sweep`.
-    assert_eq!(schemas.len(), 12, "{schemas:?}");
+    assert_eq!(schemas.len(), 13, "{schemas:?}");
 }
 
 fn keys_are_in_snake_case(line: &str, value: &Value) {

@@ -164,6 +164,8 @@ fn escapes_in_arguments_stay_text() {
         &["lab", "run", "x86-vtd-strict", "--flame", EVIL],
         &["lab", "show", EVIL],
         &["lab", "diff", EVIL, EVIL],
+        &["compare", EVIL, EVIL],
+        &["compare", EVIL, EVIL, "--html", EVIL],
         &["lab", "list", "--presets", EVIL],
         &["lab", "fetch", EVIL],
         &["model", "run", EVIL],
@@ -314,6 +316,8 @@ fn escapes_in_toll_sheets_stay_text() {
         &["lab", "show", "mine.json"][..],
         &["lab", "show", "mine.json", "--json"],
         &["lab", "diff", "good.json", "mine.json"],
+        &["compare", "good.json", "mine.json"],
+        &["compare", "mine.json", "good.json", "--json"],
         &["lab", "show", "mine.json", "--html", "page.html"],
         &["inspect", "--tolls", "."],
     ] {

@@ -1,6 +1,7 @@
-//! Benchmarks of `iotoll bench` and `iotoll blk bench`: their figures in words, and a page for each kind.
+//! Benchmarks of `iotoll bench` and what `iotoll watch` saw: their figures in words, a page for each kind, and one of two documents compared.
 
 mod blk;
+mod comparison;
 mod iova;
 mod map;
 mod memtype;
@@ -9,6 +10,7 @@ mod watch_drawings;
 pub(crate) mod words;
 
 pub use blk::blk_benchmark;
+pub use comparison::comparison;
 pub use iova::{benchmark, benchmark_brief};
 pub use map::map_benchmark;
 pub use memtype::memtype_benchmark;

@@ -60,6 +60,9 @@ fn record(adapter: &str) -> Record {
 fn interval(adapter: &str, end_s: f64, is_counted: bool) -> Interval {
     let mapping = Mapping {
         maps: 500,
+        iovas: 500,
+        table_writes: 500,
+        stages: Vec::new(),
         mapped_bytes: None,
         unmaps: 500,
         invalidations: 500,

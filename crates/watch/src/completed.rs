@@ -1,14 +1,14 @@
 //! I/O that adapters completed, as the kernel counts it anyway: reading it costs the host nothing per I/O.
 
 use pci::Bdf;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::AddAssign;
 use std::path::Path;
 
 /// What an adapter completed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
     /// Requests of block devices: reads, writes, discards and flushes.

@@ -1,10 +1,10 @@
 //! The kernel's functions that are watched, and what their parameters say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toll::Stage;
 
 /// What a call of a function does for a driver, where that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

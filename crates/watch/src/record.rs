@@ -1,9 +1,9 @@
 //! What was watched in a span of time.
 
 use crate::completed::Completed;
-use crate::summary::AdapterSummary;
+use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ pub struct UnwatchedFunction {
 }
 
 /// A part of the time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Its end, in seconds since the first reading.
@@ -56,7 +56,7 @@ pub struct Interval {
 }
 
 /// What an adapter did in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Activity {
     /// As in [`AdapterSummary::adapter`].
@@ -68,7 +68,7 @@ pub struct Activity {
 }
 
 /// What the kernel mapped for an adapter in an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mapping {
     /// Calls that mapped memory.
@@ -77,10 +77,16 @@ pub struct Mapping {
     pub mapped_bytes: Option<u64>,
     /// Calls that unmapped memory.
     pub unmaps: u64,
+    /// IOVAs that were allocated.
+    pub iovas: u64,
+    /// Calls that wrote entries of an I/O page table.
+    pub table_writes: u64,
     /// Invalidations.
     pub invalidations: u64,
     /// Bytes that were mapped through bounce buffers.
     pub bounced_bytes: u64,
     /// CPU nanoseconds of mapping.
     pub ns: u64,
+    /// The same by stage.
+    pub stages: Vec<StageSummary>,
 }

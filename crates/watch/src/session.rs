@@ -117,9 +117,12 @@ fn activity(adapter: &AdapterSummary, is_counted: bool) -> Activity {
         maps: adapter.calls(Action::Map),
         mapped_bytes: adapter.tally(Action::Map).map_or(Some(0), Tally::bytes_if_known),
         unmaps: adapter.calls(Action::Unmap),
+        iovas: adapter.calls(Action::AllocateIova),
+        table_writes: adapter.calls(Action::WriteTable),
         invalidations: adapter.calls(Action::Invalidate),
         bounced_bytes: adapter.tally(Action::TakeBounce).map_or(0, |tally| tally.bytes),
         ns: adapter.ns(),
+        stages: adapter.stages.clone(),
     };
     Activity {
         adapter: adapter.adapter.clone(),

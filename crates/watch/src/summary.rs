@@ -4,7 +4,7 @@ use crate::completed::Completed;
 use crate::function::{Action, Function};
 use crate::tally::Tally;
 use crate::watcher::Reading;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toll::Stage;
 
@@ -38,7 +38,7 @@ pub struct ActionSummary {
 }
 
 /// CPU time of a stage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageSummary {
     /// Which.

@@ -11,7 +11,7 @@ use crate::programs::{self, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, NameOffset, TA
 use crate::tally::Tally;
 use pci::Bdf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -97,7 +97,7 @@ pub struct Watcher {
 const MEASURED_RUNS: u64 = 20_000;
 
 /// Calls that were not counted, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Losses {
     /// The program interrupted itself, so the kernel did not run it (counted since Linux 5.12).
@@ -121,7 +121,8 @@ impl Losses {
     /// All.
     pub fn total(&self) -> u64 {
         let Self { interrupted, without_entry, without_end, unseen, contexts, depth, tallies } = *self;
-        interrupted + without_entry + without_end + unseen + contexts + depth + tallies
+        let all = [interrupted, without_entry, without_end, unseen, contexts, depth, tallies];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Those that came since an earlier reading.

@@ -1,13 +1,14 @@
-//! `iotoll lab diff`: compares two toll sheets and reports which costs grew.
+//! `iotoll lab diff`: compares two toll sheets and reports which costs grew, as `iotoll compare` does with them.
 
-use crate::cli::LabDiff;
+use crate::cli::{GrowthLimit, LabDiff};
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::tolls::read_sheet;
 use anyhow::bail;
+use report::Page;
 use serde::Serialize;
 use std::path::Path;
-use toll::{ChangeRow, DmaPath, KernelId, Limit, PriceList, TollSheet, compare, grew};
+use toll::{Change, ChangeRow, DmaPath, KernelId, Limit, PriceList, TollSheet, compare, grew};
 
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.toll-diff/3";
@@ -47,39 +48,75 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(file: &Path, sheet: &'a TollSheet) -> Self {
+    fn new(Sheet { file, sheet }: Sheet<'a>) -> Self {
         let file = file.display().to_string();
         Self { file, preset: &sheet.preset, dma_path: sheet.dma_path, kernel: &sheet.kernel }
     }
 }
 
-/// Compares two sheets. Growth beyond the limit counts as a finding.
+/// Reads and compares two sheets.
 pub(super) fn run(args: &LabDiff) -> anyhow::Result<Outcome> {
     let (a, b) = (read_sheet(&args.a)?, read_sheet(&args.b)?);
-    if !a.tolls.iter().any(|toll| b.toll(&toll.workload).is_some()) {
-        let (a, b) = (args.a.display(), args.b.display());
-        bail!("{a} and {b} have no workload in common; expected at least one");
+    let difference = Difference::new(Sheet::new(&args.a, &a), Sheet::new(&args.b, &b), &args.limit)?;
+    difference.print(args.json)
+}
+
+/// A sheet and its file.
+#[derive(Clone, Copy)]
+pub(crate) struct Sheet<'a> {
+    file: &'a Path,
+    sheet: &'a TollSheet,
+}
+
+impl<'a> Sheet<'a> {
+    pub(crate) fn new(file: &'a Path, sheet: &'a TollSheet) -> Self {
+        Self { file, sheet }
     }
-    let limit = Limit {
-        instructions: args.more_than,
-        instructions_percent: args.more_than_percent,
-        events: args.more_events_than,
-    };
-    let changes = compare(&a, &b, limit);
-    let grew = grew(&changes);
-    match args.json {
-        true => output::print_json(&Document {
-            schema: SCHEMA,
-            made_by: program_version(),
-            a: Source::new(&args.a, &a),
-            b: Source::new(&args.b, &b),
-            limit,
-            grew,
-            changes: changes.iter().map(ChangeRow::new).collect(),
-        })?,
-        false => {
-            output::print_page(&report::toll_difference(&a, &b, &changes, PriceList::builtin()))?;
+}
+
+/// Two sheets, compared.
+pub(crate) struct Difference<'a> {
+    a: Sheet<'a>,
+    b: Sheet<'a>,
+    limit: Limit,
+    changes: Vec<Change>,
+}
+
+impl<'a> Difference<'a> {
+    /// Compares two sheets. Fails if they have no workload in common.
+    pub(crate) fn new(a: Sheet<'a>, b: Sheet<'a>, limit: &GrowthLimit) -> anyhow::Result<Self> {
+        if !a.sheet.tolls.iter().any(|toll| b.sheet.toll(&toll.workload).is_some()) {
+            let (a, b) = (a.file.display(), b.file.display());
+            bail!("{a} and {b} have no workload in common; expected at least one");
         }
+        let limit = Limit {
+            instructions: limit.more_than.unwrap_or_default(),
+            instructions_percent: limit.more_than_percent.unwrap_or_default(),
+            events: limit.more_events_than.unwrap_or_default(),
+        };
+        Ok(Self { a, b, limit, changes: compare(a.sheet, b.sheet, limit) })
     }
-    Ok(Outcome::of_findings(usize::from(grew)))
+
+    /// The page that it is shown as.
+    pub(crate) fn page(&self) -> Page {
+        report::toll_difference(self.a.sheet, self.b.sheet, &self.changes, PriceList::builtin())
+    }
+
+    /// Prints it as text or as JSON. Growth beyond the limit counts as a finding.
+    pub(crate) fn print(&self, json: bool) -> anyhow::Result<Outcome> {
+        let grew = grew(&self.changes);
+        match json {
+            true => output::print_json(&Document {
+                schema: SCHEMA,
+                made_by: program_version(),
+                a: Source::new(self.a),
+                b: Source::new(self.b),
+                limit: self.limit,
+                grew,
+                changes: self.changes.iter().map(ChangeRow::new).collect(),
+            })?,
+            false => output::print_page(&self.page())?,
+        }
+        Ok(Outcome::of_findings(usize::from(grew)))
+    }
 }

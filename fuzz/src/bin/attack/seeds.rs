@@ -13,6 +13,7 @@ const FILES_MAX: usize = 400;
 fn real(target: &str) -> &'static [&'static str] {
     match target {
         "archive" => &["crates/host/tests/captures"],
+        "comparison" => &["crates/compare/tests/documents"],
         "digest" => &["data/tolls/digest.toml", "data/power/slots.toml"],
         "experiment" => &["experiments"],
         "fio_jobs" => &["experiments/fio"],

@@ -1,0 +1,217 @@
+//! Documents of `iotoll bench`, as far as they are compared: medians of each case and contestant, and the rounds where a document has them.
+
+use crate::document::{Benchmark, Checked, DocumentError, Flaw, Kind, read};
+use crate::quantity::Quantity;
+use bench::Summary;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// What was measured of a contestant in a case.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// The case: a scenario with a number of threads, a size, a depth.
+    pub(crate) case: String,
+    pub(crate) contestant: String,
+    pub(crate) quantity: Quantity,
+    pub(crate) median: f64,
+    /// The figure of each round; empty if the document has none.
+    pub(crate) rounds: Vec<f64>,
+}
+
+/// The figures of a document, in its order.
+pub(crate) fn figures(of: Benchmark, text: &str, file: &str) -> Result<Vec<Figure>, DocumentError> {
+    let kind = Kind::Bench(of);
+    Ok(match of {
+        Benchmark::Iova => read::<Iova>(text, file, kind)?.figures(),
+        Benchmark::Map => read::<Map>(text, file, kind)?.figures(),
+        Benchmark::Memtype => read::<Memtype>(text, file, kind)?.figures(),
+        Benchmark::Blk => read::<Blk>(text, file, kind)?.figures(),
+    })
+}
+
+/// A document whose figures are compared.
+trait Figures {
+    fn figures(&self) -> Vec<Figure>;
+}
+
+impl<T: Figures> Checked for T {
+    /// Fails if a contestant has a figure twice in a case.
+    fn check(&self) -> Result<(), Flaw> {
+        let mut seen = BTreeSet::new();
+        for Figure { case, contestant, quantity, .. } in self.figures() {
+            let place = format!("{case}, {contestant}");
+            if !seen.insert((case, contestant, quantity)) {
+                return Err(Flaw::new(place, "measured twice; expected each case once"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `iotoll bench iova`.
+#[derive(Deserialize)]
+struct Iova {
+    cases: Vec<IovaCase>,
+}
+
+#[derive(Deserialize)]
+struct IovaCase {
+    scenario: String,
+    threads: u64,
+    cpus: u64,
+    entries: Vec<IovaEntry>,
+}
+
+#[derive(Deserialize)]
+struct IovaEntry {
+    contestant: String,
+    measured: Option<IovaMeasured>,
+}
+
+#[derive(Deserialize)]
+struct IovaMeasured {
+    ns_per_pair: Summary,
+    cpu_ns_per_pair: Summary,
+    rounds: Vec<IovaRound>,
+}
+
+#[derive(Deserialize)]
+struct IovaRound {
+    pairs: u64,
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+impl IovaCase {
+    fn figures_of(&self, contestant: &str, measured: &IovaMeasured) -> [Figure; 2] {
+        let threads = if self.threads == 1 { "thread" } else { "threads" };
+        let case = format!("{}, {} {threads}", self.scenario, self.threads);
+        let cpus = self.threads.min(self.cpus) as f64;
+        let figure = |quantity, summary: &Summary, ns: &dyn Fn(&IovaRound) -> f64| Figure {
+            case: case.clone(),
+            contestant: contestant.to_owned(),
+            quantity,
+            median: summary.median,
+            rounds: measured.rounds.iter().map(|round| ns(round) / round.pairs.max(1) as f64).collect(),
+        };
+        [
+            figure(Quantity::NsPerPair, &measured.ns_per_pair, &|round| round.wall_ns as f64 * cpus),
+            figure(Quantity::CpuNsPerPair, &measured.cpu_ns_per_pair, &|round| round.cpu_ns as f64),
+        ]
+    }
+}
+
+impl Figures for Iova {
+    fn figures(&self) -> Vec<Figure> {
+        let of_case = |case: &IovaCase| -> Vec<Figure> {
+            let measured = case.entries.iter().filter_map(|entry| Some((entry, entry.measured.as_ref()?)));
+            measured.flat_map(|(entry, measured)| case.figures_of(&entry.contestant, measured)).collect()
+        };
+        self.cases.iter().flat_map(of_case).collect()
+    }
+}
+
+/// A figure without rounds, if it was measured.
+fn figure(case: String, contestant: &str, quantity: Quantity, summary: Option<&Summary>) -> Option<Figure> {
+    let contestant = contestant.to_owned();
+    Some(Figure { case, contestant, quantity, median: summary?.median, rounds: Vec::new() })
+}
+
+/// `iotoll bench map`.
+#[derive(Deserialize)]
+struct Map {
+    rows: Vec<MapRow>,
+}
+
+#[derive(Deserialize)]
+struct MapRow {
+    dma_path: String,
+    cells: Vec<MapCell>,
+}
+
+#[derive(Deserialize)]
+struct MapCell {
+    bytes: u64,
+    ns_per_pair: Option<Summary>,
+}
+
+impl Figures for Map {
+    fn figures(&self) -> Vec<Figure> {
+        let cells = self.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
+        let figure = |(row, cell): (&MapRow, &MapCell)| {
+            let case = format!("{} bytes", cell.bytes);
+            figure(case, &row.dma_path, Quantity::NsPerPair, cell.ns_per_pair.as_ref())
+        };
+        cells.filter_map(figure).collect()
+    }
+}
+
+/// `iotoll bench memtype`.
+#[derive(Deserialize)]
+struct Memtype {
+    areas: Vec<Area>,
+}
+
+#[derive(Deserialize)]
+struct Area {
+    name: String,
+    rows: Vec<AccessRow>,
+}
+
+#[derive(Deserialize)]
+struct AccessRow {
+    access: String,
+    cells: Vec<AccessCell>,
+}
+
+#[derive(Deserialize)]
+struct AccessCell {
+    bytes: u64,
+    ns_per_access: Option<Summary>,
+}
+
+impl Figures for Memtype {
+    fn figures(&self) -> Vec<Figure> {
+        let rows = self.areas.iter().flat_map(|area| area.rows.iter().map(move |row| (area, row)));
+        let cells = rows.flat_map(|(area, row)| row.cells.iter().map(move |cell| (area, row, cell)));
+        let figure = |(area, row, cell): (&Area, &AccessRow, &AccessCell)| {
+            let case = format!("{}, {} bytes", area.name, cell.bytes);
+            figure(case, &row.access, Quantity::NsPerAccess, cell.ns_per_access.as_ref())
+        };
+        cells.filter_map(figure).collect()
+    }
+}
+
+/// `iotoll bench blk`.
+#[derive(Deserialize)]
+struct Blk {
+    rows: Vec<BlkRow>,
+}
+
+#[derive(Deserialize)]
+struct BlkRow {
+    way: String,
+    cells: Vec<BlkCell>,
+}
+
+#[derive(Deserialize)]
+struct BlkCell {
+    depth: u16,
+    reads_per_second: Option<Summary>,
+    reads_per_cpu_second: Option<Summary>,
+}
+
+impl Figures for Blk {
+    fn figures(&self) -> Vec<Figure> {
+        let cells = self.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
+        let figures = |(row, cell): (&BlkRow, &BlkCell)| {
+            let case = || format!("{} in flight", cell.depth);
+            [
+                (Quantity::ReadsPerSecond, cell.reads_per_second),
+                (Quantity::ReadsPerCpuSecond, cell.reads_per_cpu_second),
+            ]
+            .map(|(quantity, summary)| figure(case(), &row.way, quantity, summary.as_ref()))
+        };
+        cells.flat_map(figures).flatten().collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! What is compared.
+
+use serde::Serialize;
+
+/// What is compared. Where it is not a rate already, it is per I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Completed requests or packets, always per second.
+    Io,
+    /// CPU nanoseconds of DMA mapping, of all stages or of one.
+    CpuNs,
+    /// CPU nanoseconds of DMA mapping without those of the programs that counted, about.
+    CpuWithoutWatchingNs,
+    /// Calls that mapped memory.
+    Maps,
+    /// Calls that unmapped memory.
+    Unmaps,
+    /// Allocated IOVAs.
+    Iovas,
+    /// Calls that wrote entries of an I/O page table.
+    TableWrites,
+    /// Invalidations.
+    Invalidations,
+    /// Bytes that were mapped through bounce buffers.
+    BouncedBytes,
+    /// Elapsed nanoseconds of an allocation or mapping and its undoing, times CPUs in use.
+    NsPerPair,
+    /// CPU nanoseconds of an allocation and its free.
+    CpuNsPerPair,
+    /// Nanoseconds of a memory access.
+    NsPerAccess,
+    /// Reads of a disk per second.
+    ReadsPerSecond,
+    /// Reads of a disk per second of CPU time.
+    ReadsPerCpuSecond,
+}
+
+/// What a quantity is divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Requests of block devices.
+    Request,
+    /// Packets of network devices.
+    Packet,
+    /// Requests and packets together.
+    Io,
+    /// Seconds.
+    Second,
+    /// Nothing: the quantity is a rate already.
+    None,
+}
+
+impl Unit {
+    /// One of it, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Packet => "packet",
+            Self::Io => "I/O",
+            Self::Second => "second",
+            Self::None => "",
+        }
+    }
+}

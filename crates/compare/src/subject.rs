@@ -1,0 +1,232 @@
+//! What figures are about in one document of `iotoll watch`: a device, or all of them. Sums of all the time, and by interval.
+
+use crate::explanation::Counts;
+use crate::quantity::{Quantity, Unit};
+use crate::rate::Round;
+use crate::watched::{Adapter, Watched, stage_ns};
+use std::collections::BTreeMap;
+use toll::Stage;
+use watch::{Action, Activity, Completed, Mapping};
+
+/// Sums by interval may differ from those of all the time by this share: by rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// A count: a quantity, and the stage where it is CPU time of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) quantity: Quantity,
+    pub(crate) stage: Option<Stage>,
+}
+
+impl Count {
+    pub(crate) fn of(quantity: Quantity) -> Self {
+        Self { quantity, stage: None }
+    }
+
+    /// The action whose calls or bytes it counts.
+    fn action(self) -> Option<Action> {
+        match self.quantity {
+            Quantity::Maps => Some(Action::Map),
+            Quantity::Unmaps => Some(Action::Unmap),
+            Quantity::Iovas => Some(Action::AllocateIova),
+            Quantity::TableWrites => Some(Action::WriteTable),
+            Quantity::Invalidations => Some(Action::Invalidate),
+            Quantity::BouncedBytes => Some(Action::TakeBounce),
+            _ => None,
+        }
+    }
+
+    /// Whether calls of this function are among it.
+    fn is_of(self, function: &watch::Function) -> bool {
+        match self.stage {
+            Some(stage) => function.stage == stage,
+            None => self.action().is_some() && function.action == self.action(),
+        }
+    }
+
+    /// Why it was not counted in a document; `None` if it was.
+    pub(crate) fn uncounted_in(self, document: &Watched) -> Option<String> {
+        if let Some(why) = &document.uncounted {
+            return Some(why.clone());
+        }
+        let function = document.unwatched_of(|function| self.is_of(function))?;
+        Some(format!("{function} could not be watched"))
+    }
+}
+
+/// What a device did in an interval.
+#[derive(Debug, Clone, Copy)]
+struct Part<'d> {
+    interval: usize,
+    activity: &'d Activity,
+}
+
+/// The devices of a document, with what each did in the intervals.
+pub(crate) struct Devices<'d> {
+    document: &'d Watched,
+    parts: BTreeMap<&'d str, Vec<Part<'d>>>,
+}
+
+impl<'d> Devices<'d> {
+    pub(crate) fn new(document: &'d Watched) -> Self {
+        let mut parts: BTreeMap<&str, Vec<Part<'_>>> = BTreeMap::new();
+        for (interval, one) in document.intervals.iter().enumerate() {
+            for activity in &one.adapters {
+                parts.entry(&activity.adapter).or_default().push(Part { interval, activity });
+            }
+        }
+        Self { document, parts }
+    }
+
+    /// All devices as one.
+    pub(crate) fn all(&self) -> Subject<'d> {
+        self.subject(self.document.adapters.iter().collect())
+    }
+
+    /// One device, if it is there.
+    pub(crate) fn one(&self, name: &str) -> Option<Subject<'d>> {
+        let adapter = self.document.adapters.iter().find(|adapter| adapter.adapter == name)?;
+        Some(self.subject(vec![adapter]))
+    }
+
+    fn subject(&self, adapters: Vec<&'d Adapter>) -> Subject<'d> {
+        let of = |adapter: &'d Adapter| Device {
+            adapter,
+            parts: self.parts.get(adapter.adapter.as_str()).cloned().unwrap_or_default(),
+        };
+        Subject { document: self.document, devices: adapters.into_iter().map(of).collect() }
+    }
+}
+
+/// A device in one document.
+struct Device<'d> {
+    adapter: &'d Adapter,
+    parts: Vec<Part<'d>>,
+}
+
+impl Device<'_> {
+    /// What it completed of the kind that it completes: requests if it completed any, else packets.
+    fn io(&self, completed: &Completed) -> u64 {
+        match self.unit() {
+            Some(Unit::Request) => completed.block_requests,
+            _ => completed.packets,
+        }
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        match self.adapter.completed {
+            Completed { block_requests: 1.., .. } => Some(Unit::Request),
+            Completed { packets: 1.., .. } => Some(Unit::Packet),
+            _ => None,
+        }
+    }
+
+    /// The count in all the time; `None` if it is not known.
+    fn sum(&self, count: Count) -> Option<f64> {
+        let adapter = self.adapter;
+        match (count.quantity, count.stage, count.action()) {
+            (Quantity::Io, ..) => Some(self.io(&adapter.completed) as f64),
+            (Quantity::CpuNs, None, _) => Some(adapter.ns()),
+            (Quantity::CpuNs, Some(stage), _) => Some(stage_ns(&adapter.stages, stage) as f64),
+            (Quantity::CpuWithoutWatchingNs, ..) => Some(adapter.ns() - adapter.programs_ns()?),
+            (Quantity::BouncedBytes, _, Some(action)) => {
+                Some(adapter.count(action).map_or(0.0, |one| one.bytes as f64))
+            }
+            (_, _, Some(action)) => Some(adapter.calls(action) as f64),
+            _ => None,
+        }
+    }
+
+    /// The count in an interval; `None` if that does not hold it.
+    fn in_interval(&self, count: Count, activity: &Activity) -> Option<f64> {
+        if count.quantity == Quantity::Io {
+            return Some(self.io(&activity.completed) as f64);
+        }
+        mapping_count(count, activity.mapping.as_ref()?).map(|amount| amount as f64)
+    }
+}
+
+/// A count of what the kernel mapped; `None` if it is none.
+fn mapping_count(count: Count, mapping: &Mapping) -> Option<u64> {
+    Some(match (count.quantity, count.stage) {
+        (Quantity::CpuNs, None) => mapping.ns,
+        (Quantity::CpuNs, Some(stage)) => stage_ns(&mapping.stages, stage),
+        (Quantity::Maps, _) => mapping.maps,
+        (Quantity::Unmaps, _) => mapping.unmaps,
+        (Quantity::Iovas, _) => mapping.iovas,
+        (Quantity::TableWrites, _) => mapping.table_writes,
+        (Quantity::Invalidations, _) => mapping.invalidations,
+        (Quantity::BouncedBytes, _) => mapping.bounced_bytes,
+        _ => return None,
+    })
+}
+
+/// A device or all devices in one document.
+pub(crate) struct Subject<'d> {
+    document: &'d Watched,
+    devices: Vec<Device<'d>>,
+}
+
+impl Subject<'_> {
+    /// What its costs are divided by; seconds if it completed no I/O.
+    pub(crate) fn unit(&self) -> Unit {
+        let units = self.devices.iter().filter_map(Device::unit);
+        units.reduce(|one, other| if one == other { one } else { Unit::Io }).unwrap_or(Unit::Second)
+    }
+
+    /// The stages that took time.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = Stage> {
+        self.devices.iter().flat_map(|device| device.adapter.stages.iter().map(|one| one.stage))
+    }
+
+    /// The count in all the time; `None` if it is not known.
+    pub(crate) fn sum(&self, count: Count) -> Option<f64> {
+        self.devices.iter().map(|device| device.sum(count)).sum()
+    }
+
+    /// The count per unit in all the time; `None` if there are no units, or it is not known.
+    pub(crate) fn per_unit(&self, count: Count, unit: Unit) -> Option<f64> {
+        let units = match unit {
+            Unit::Second => self.document.seconds,
+            _ => self.sum(Count::of(Quantity::Io))?,
+        };
+        Some(self.sum(count)? / units).filter(|rate| rate.is_finite())
+    }
+
+    /// The count by interval. Fails if the intervals do not hold it, or do not add up to the sum.
+    pub(crate) fn rounds(&self, count: Count, unit: Unit) -> Result<Vec<Round>, &'static str> {
+        let intervals = &self.document.intervals;
+        let mut rounds: Vec<Round> = match unit {
+            Unit::Second => intervals.iter().map(|one| Round { amount: 0.0, units: one.seconds }).collect(),
+            _ => vec![Round::default(); intervals.len()],
+        };
+        for device in &self.devices {
+            for Part { interval, activity } in &device.parts {
+                let round = &mut rounds[*interval];
+                round.amount += device.in_interval(count, activity).ok_or("intervals do not hold it")?;
+                if unit != Unit::Second {
+                    round.units += device.io(&activity.completed) as f64;
+                }
+            }
+        }
+        let added: f64 = rounds.iter().map(|round| round.amount).sum();
+        let sum = self.sum(count).ok_or("not known")?;
+        let is_whole = (added - sum).abs() <= sum * ROUNDING;
+        if is_whole { Ok(rounds) } else { Err("intervals do not add up to the sum") }
+    }
+
+    /// Counts that explain costs.
+    pub(crate) fn counts(&self) -> Counts {
+        let counted = |quantity| {
+            let count = Count::of(quantity);
+            if count.uncounted_in(self.document).is_some() { None } else { self.sum(count) }
+        };
+        Counts {
+            maps: counted(Quantity::Maps),
+            unmaps: counted(Quantity::Unmaps),
+            table_writes: counted(Quantity::TableWrites),
+            invalidations: counted(Quantity::Invalidations),
+            bounced_bytes: counted(Quantity::BouncedBytes),
+        }
+    }
+}

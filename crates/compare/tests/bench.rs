@@ -1,0 +1,129 @@
+//! Documents of `iotoll bench`, compared.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod support;
+
+use compare::{GroupKind, Quantity, Sign};
+use serde_json::{Value, json};
+use support::{compared, compared_texts};
+
+fn summary(median: f64) -> Value {
+    json!({"min": median, "lower_quartile": median, "median": median, "upper_quartile": median, "max": median})
+}
+
+fn document(schema: &str, body: Value) -> Value {
+    let mut document = json!({
+        "schema": schema, "made_by": "iotoll 0.1.0", "command": ["iotoll", "bench"], "date": "2026-11-01",
+        "machine": {"cpu": "Made-up CPU", "cpus": 2, "architecture": "x86_64"}, "warnings": [], "settings": {"rounds": 9},
+    });
+    document.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+    document
+}
+
+/// Two allocators with two threads on two CPUs: 100 pairs in each of these times.
+fn iova(rounds: &[u64]) -> Value {
+    let middle = rounds[rounds.len() / 2] as f64;
+    let rounds: Vec<Value> =
+        rounds.iter().map(|ns| json!({"pairs": 100, "wall_ns": ns * 50, "cpu_ns": ns * 100})).collect();
+    let measured =
+        json!({"ns_per_pair": summary(middle), "cpu_ns_per_pair": summary(middle), "rounds": rounds});
+    let absent = json!({"contestant": "other", "absent": "no such CPU"});
+    let entries = json!([{"contestant": "percpu", "measured": measured}, absent]);
+    let case = json!({"scenario": "pairs", "threads": 2, "cpus": 8, "entries": entries});
+    document("iotoll.bench/1", json!({"cases": [case]}))
+}
+
+#[test]
+fn rounds_give_a_ratio_of_medians_with_an_interval() {
+    let before = iova(&[98, 99, 100, 101, 102]);
+    let found = compared(&before, &iova(&[48, 49, 50, 51, 52, 53])).unwrap();
+    let [group] = &found.groups[..] else { panic!("{found:?}") };
+    assert_eq!((group.kind, group.name.as_str()), (GroupKind::Case, "pairs, 2 threads"));
+    let quantities: Vec<Quantity> = group.rows.iter().map(|row| row.quantity).collect();
+    assert_eq!(quantities, [Quantity::NsPerPair, Quantity::CpuNsPerPair]);
+    for row in &group.rows {
+        assert_eq!((row.before, row.contestant.as_deref()), (Some(100.0), Some("percpu")));
+        assert!((row.ratio.unwrap() - 0.505).abs() < 0.01 && row.sign == Some(Sign::Less), "{row:?}");
+    }
+    let same = compared(&before, &before).unwrap();
+    assert!(same.groups[0].rows.iter().all(|row| row.ratio == Some(1.0) && row.sign.is_none()));
+    let few = compared(&before, &iova(&[50, 51])).unwrap();
+    let row = &few.groups[0].rows[0];
+    assert_eq!((row.ratio, row.sign), (Some(0.51), None));
+    assert!(row.reason.as_deref().unwrap().starts_with("too few rounds"));
+}
+
+#[test]
+fn documents_without_rounds_are_compared_by_medians() {
+    let map = |ns: f64| {
+        let cells =
+            json!([{"bytes": 4096, "ns_per_pair": summary(ns)}, {"bytes": 65536, "absent": "too large"}]);
+        document("iotoll.bench-map/2", json!({"rows": [{"dma_path": "vtd-strict", "cells": cells}]}))
+    };
+    let memtype = |ns: f64| {
+        let rows = json!([{"access": "load", "cells": [{"bytes": 4096, "ns_per_access": summary(ns)}]}]);
+        document("iotoll.bench-memtype/1", json!({"areas": [{"name": "memory", "rows": rows}]}))
+    };
+    let blk = |rate: f64| {
+        let cell =
+            json!({"depth": 8, "reads_per_second": summary(rate), "reads_per_cpu_second": summary(rate)});
+        document("iotoll.bench-blk/1", json!({"rows": [{"way": "pread", "cells": [cell]}]}))
+    };
+    for (before, after, case, rows) in [
+        (map(100.0), map(150.0), "4096 bytes", 1),
+        (memtype(100.0), memtype(150.0), "memory, 4096 bytes", 1),
+        (blk(100.0), blk(150.0), "8 in flight", 2),
+    ] {
+        let found = compared(&before, &after).unwrap();
+        assert_eq!((found.groups[0].name.as_str(), found.groups[0].rows.len()), (case, rows));
+        for row in &found.groups[0].rows {
+            assert_eq!((row.ratio, row.ratio_low, row.sign), (Some(1.5), None, None));
+            assert!(row.reason.as_deref().unwrap().contains("no rounds"));
+        }
+    }
+}
+
+#[test]
+fn other_machines_and_settings_are_told() {
+    let before = iova(&[100; 5]);
+    let mut after = before.clone();
+    after["machine"]["cpu"] = "Another".into();
+    after["settings"]["rounds"] = 5.into();
+    after["cases"][0]["entries"][0]["contestant"] = "magazine".into();
+    let found = compared(&before, &after).unwrap();
+    let names: Vec<&str> = found.differences.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(names, ["CPU", "setting rounds"]);
+    let doubts: Vec<&str> = found.doubts.iter().map(|one| one.words.as_str()).collect();
+    assert!(
+        doubts[0].starts_with("the CPUs differ") && doubts[1] == "2 figures were measured here alone",
+        "{doubts:?}"
+    );
+    assert!(found.groups.is_empty());
+}
+
+#[test]
+fn hostile_benchmarks_are_errors_with_their_place() {
+    let good = iova(&[100; 5]);
+    let refused = |document: &Value, words: &str| {
+        let error = compared(document, &good).unwrap_err().to_string();
+        assert!(error.starts_with("before.json:") && error.contains(words), "{error}");
+    };
+    let mut other = good.clone();
+    other["cases"][0]["entries"][1] = good["cases"][0]["entries"][0].clone();
+    refused(&other, "pairs, 2 threads, percpu: measured twice; expected each case once");
+    let mut other = good.clone();
+    other["cases"][0]["threads"] = "many".into();
+    refused(&other, "expected u64; expected a document of iotoll bench iova");
+    let mut other = good.clone();
+    other["settings"] = Value::Null;
+    refused(&other, "expected a map");
+    let mut zero = good.clone();
+    zero["cases"][0]["entries"][0]["measured"]["ns_per_pair"] = summary(0.0);
+    for round in zero["cases"][0]["entries"][0]["measured"]["rounds"].as_array_mut().unwrap() {
+        *round = json!({"pairs": 0, "wall_ns": 0, "cpu_ns": u64::MAX});
+    }
+    let found = compared(&zero, &good).unwrap();
+    assert_eq!(found.groups[0].rows[0].ratio, None);
+    assert!(compared_texts(&good.to_string()[..200], &good.to_string()).is_err());
+}

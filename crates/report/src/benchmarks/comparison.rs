@@ -1,0 +1,306 @@
+//! Two documents compared: the verdict first, then what else differs, then a table for each adapter or case.
+
+use crate::page::Page;
+use crate::page::fact::Fact;
+use crate::page::ink::Ink;
+use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
+use crate::page::shorten::shorten;
+use crate::page::table::{Row as TableRow, Table};
+use compare::{
+    Cause, Comparison, Difference, Doubt, Explanation, Group, GroupKind, Quantity, Ratio, Row, Sign, Source,
+    Unit,
+};
+use escape::terminal::plain;
+use std::ops::Range;
+
+/// Longer texts from documents are cut.
+const TEXT_WIDTH_MAX: usize = 400;
+/// Ratios with three decimals, since it is there that they decide.
+const NEAR_1: Range<f64> = 0.9..1.1;
+const TITLES: [&str; 4] = ["BEFORE", "AFTER", "ratio", "95 % interval"];
+
+/// The page of a comparison of two documents of `iotoll watch` or `iotoll bench`.
+pub fn comparison(comparison: &Comparison) -> Page {
+    let mut page = Page::titled(verdict(comparison));
+    let doubts: Vec<String> = comparison.doubts.iter().map(doubt).collect();
+    page.warnings(&doubts);
+    for (side, source) in [("BEFORE", &comparison.before), ("AFTER", &comparison.after)] {
+        page.facts([Fact::known(side, &shorten(&source_words(source), TEXT_WIDTH_MAX))], 8);
+    }
+    for difference in &comparison.differences {
+        page.bullet(difference_words(difference));
+    }
+    for group in &comparison.groups {
+        add_group(&mut page, group);
+    }
+    page.remark(legend(comparison));
+    page
+}
+
+/// A doubt, with the document it is about.
+fn doubt(doubt: &Doubt) -> String {
+    let side = doubt.side.map(|side| format!("{}: ", side.word())).unwrap_or_default();
+    shorten(&format!("{side}{}", plain(&doubt.words)), TEXT_WIDTH_MAX)
+}
+
+/// Where a document comes from.
+fn source_words(source: &Source) -> String {
+    let Source { file, date, machine, seconds, intervals, .. } = source;
+    let unknown = || "unknown".to_owned();
+    let kernel = machine.kernel.clone().unwrap_or_else(unknown);
+    let cpu = machine.cpu.clone().unwrap_or_else(unknown);
+    let mut words = vec![file.clone(), date.clone(), format!("Linux {kernel}"), cpu];
+    words.extend(seconds.map(|seconds| format!("{} s", figure(seconds))));
+    words.extend(intervals.map(|number| count(number, "interval")));
+    words.join(" · ")
+}
+
+fn difference_words(difference: &Difference) -> String {
+    let Difference { what, before, after } = difference;
+    let value = |value: &Option<String>| match value {
+        Some(value) => shorten(&plain(value), TEXT_WIDTH_MAX),
+        None => "none".to_owned(),
+    };
+    format!("{}: {} before, {} after", plain(what), value(before), value(after))
+}
+
+/// What the comparison found, in one line.
+fn verdict(comparison: &Comparison) -> String {
+    match comparison.groups.first() {
+        None => "The documents have nothing in common that can be compared".to_owned(),
+        Some(group) if group.kind == GroupKind::Case => verdict_of_cases(&comparison.groups),
+        Some(group) => verdict_of_group(group),
+    }
+}
+
+/// What all adapters, or the only one, cost.
+fn verdict_of_group(group: &Group) -> String {
+    let cost = group.row(Quantity::CpuNs).map(cost_words);
+    let throughput = group.row(Quantity::Io).and_then(throughput_words);
+    let both: Vec<String> = cost.into_iter().chain(throughput).collect();
+    both.join("; ")
+}
+
+/// `DMA mapping costs 0.62 to 0.66 times as much CPU time per request`.
+fn cost_words(row: &Row) -> String {
+    let per = format!("CPU time per {}", row.unit.word());
+    match (row.interval(), row.sign, row.ratio) {
+        (Some(_), Some(_), _) => format!("DMA mapping costs {} times as much {per}", interval_words(row)),
+        (Some(_), None, _) => {
+            format!(
+                "DMA mapping costs {} times as much {per}, which may be no difference",
+                interval_words(row)
+            )
+        }
+        (None, _, Some(ratio)) => {
+            let reason = row.reason.as_deref().map(plain).unwrap_or_default();
+            format!("DMA mapping costs {} times as much {per} ({reason})", ratio_words(ratio))
+        }
+        (None, _, None) if row.is_nothing() => "DMA mapping took no CPU time in either document".to_owned(),
+        (None, _, None) if row.before.is_none() || row.after.is_none() => {
+            "What DMA mapping costs can't be compared, since a document did not count it".to_owned()
+        }
+        (None, _, None) => {
+            let reason = row.reason.as_deref().map(plain).unwrap_or_default();
+            format!("What DMA mapping costs has no ratio ({reason})")
+        }
+    }
+}
+
+/// `1.10 to 1.14 times as many I/Os per second`, if the interval does not contain 1.
+fn throughput_words(row: &Row) -> Option<String> {
+    row.sign?;
+    Some(format!("{} times as many I/Os per second", interval_words(row)))
+}
+
+/// In how many figures a benchmark changed.
+fn verdict_of_cases(groups: &[Group]) -> String {
+    let rows = || groups.iter().flat_map(|group| &group.rows);
+    let signs = |sign| rows().filter(|row| row.sign == Some(sign)).count();
+    let all = count(rows().count(), "figure");
+    let (more, less) = (signs(Sign::More), signs(Sign::Less));
+    match rows().any(|row| row.interval().is_some()) {
+        true => format!(
+            "{} of {all} differ beyond what rounds do: {} more, {} less",
+            grouped((more + less) as u64),
+            grouped(more as u64),
+            grouped(less as u64)
+        ),
+        false => format!("{all} compared by medians, without confidence intervals"),
+    }
+}
+
+/// A group's name, what the counts say why, and its table.
+fn add_group(page: &mut Page, group: &Group) {
+    page.heading(match (group.kind, group.name.as_str()) {
+        (GroupKind::AllAdapters, _) => "All adapters".to_owned(),
+        (GroupKind::Adapter, "") => "No device".to_owned(),
+        (_, name) => shorten(&plain(name), TEXT_WIDTH_MAX),
+    });
+    for explanation in &group.explanations {
+        page.bullet(explanation_words(explanation));
+    }
+    let shown: Vec<&Row> = group.rows.iter().filter(|row| !row.is_nothing()).collect();
+    if shown.is_empty() {
+        page.prose("Nothing was counted in either document.", 2);
+        return;
+    }
+    let names = match group.rows.last().map(|row| row.unit) {
+        Some(Unit::Request) => "per request",
+        Some(Unit::Packet) => "per packet",
+        Some(Unit::Io) => "per I/O",
+        Some(Unit::Second) => "per second",
+        _ => "median",
+    };
+    let titles = TITLES.map(str::to_owned).to_vec();
+    let counted = shown.iter().filter(|row| row.before.is_some() || row.after.is_some());
+    page.table(Table {
+        names,
+        wraps_names: false,
+        titles,
+        rows: counted.map(|row| table_row(row)).collect(),
+    });
+    add_reasons(page, &shown);
+}
+
+fn table_row(row: &Row) -> TableRow {
+    let value =
+        |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| value_words(row.quantity, value));
+    // Counts that are the same in each round have an interval without width, which leaves nothing open.
+    let is_open = |interval: Ratio| row.sign.is_none() && interval.low < interval.high;
+    let interval = row.interval().map(|interval| {
+        let doubt = if is_open(interval) { " ?" } else { "" };
+        format!("{}{doubt}", interval_words(row))
+    });
+    TableRow {
+        name: row_name(row),
+        ink: row.sign.map(|_| Ink::Strong),
+        cells: vec![
+            value(row.before),
+            value(row.after),
+            row.ratio.map(ratio_words).unwrap_or_default(),
+            interval.unwrap_or_default(),
+        ],
+    }
+}
+
+/// Why rows have no ratio or no interval, each reason once.
+fn add_reasons(page: &mut Page, rows: &[&Row]) {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in rows {
+        let Some(reason) = row.reason.as_deref() else { continue };
+        let name = row_name(row).trim().to_owned();
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    for (reason, names) in reasons {
+        page.bullet(format!("{}: {}", names.join(", "), shorten(&plain(reason), TEXT_WIDTH_MAX)));
+    }
+}
+
+/// What a row is called.
+fn row_name(row: &Row) -> String {
+    if let Some(stage) = row.stage {
+        return format!("  {}", stage.word());
+    }
+    let contestant = row.contestant.as_deref().map(plain).unwrap_or_default();
+    let quantity = match row.quantity {
+        Quantity::Io => "I/O per second",
+        Quantity::CpuNs => "CPU time",
+        Quantity::CpuWithoutWatchingNs => "CPU time without watching",
+        Quantity::Maps => "maps",
+        Quantity::Unmaps => "unmaps",
+        Quantity::Iovas => "IOVAs",
+        Quantity::TableWrites => "table writes",
+        Quantity::Invalidations => "invalidations",
+        Quantity::BouncedBytes => "bounced bytes",
+        Quantity::NsPerPair => "elapsed",
+        Quantity::CpuNsPerPair => "CPU time",
+        Quantity::NsPerAccess => "access",
+        Quantity::ReadsPerSecond => "reads per second",
+        Quantity::ReadsPerCpuSecond => "reads per CPU second",
+    };
+    if contestant.is_empty() { quantity.to_owned() } else { format!("{contestant}, {quantity}") }
+}
+
+fn value_words(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::CpuNs
+        | Quantity::CpuWithoutWatchingNs
+        | Quantity::NsPerPair
+        | Quantity::CpuNsPerPair
+        | Quantity::NsPerAccess => time(value),
+        Quantity::BouncedBytes => bytes(value as u64),
+        Quantity::Io | Quantity::ReadsPerSecond | Quantity::ReadsPerCpuSecond => {
+            grouped(value.round() as u64)
+        }
+        _ => per_io(value),
+    }
+}
+
+/// A ratio; near 1 with three decimals.
+fn ratio_words(ratio: f64) -> String {
+    match ratio {
+        _ if NEAR_1.contains(&ratio) => format!("{ratio:.3}"),
+        0.0..0.1 => per_io(ratio),
+        _ => figure(ratio),
+    }
+}
+
+/// `0.62 to 0.66`, or `0.64` where both ends are the same when rounded. Empty without an interval.
+fn interval_words(row: &Row) -> String {
+    let Some(interval) = row.interval() else { return String::new() };
+    let ends = [interval.low, interval.high];
+    let is_near_1 = ends.iter().any(|end| NEAR_1.contains(end));
+    let [low, high] = ends.map(|end| if is_near_1 { format!("{end:.3}") } else { ratio_words(end) });
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// What the counts say why.
+fn explanation_words(explanation: &Explanation) -> String {
+    let Explanation { cause, before, after } = *explanation;
+    let (what, meaning) = match cause {
+        Cause::InvalidationsBatched => (
+            "Invalidations per unmap",
+            "the IOTLB is flushed for many unmaps at once, not at each (as in the IOMMU's lazy mode)",
+        ),
+        Cause::InvalidationsEach => (
+            "Invalidations per unmap",
+            "the IOTLB is flushed at each unmap, not for many at once (as in the IOMMU's strict mode)",
+        ),
+        Cause::BouncingEnded => {
+            ("Bounced bytes per map", "no data is copied through bounce buffers any more")
+        }
+        Cause::BouncingBegan => ("Bounced bytes per map", "data is copied through bounce buffers"),
+        Cause::TranslationEnded => (
+            "Table writes per map",
+            "mappings are no longer entered in the IOMMU's table: DMA is not translated any more",
+        ),
+        Cause::TranslationBegan => {
+            ("Table writes per map", "mappings are entered in the IOMMU's table: DMA is translated")
+        }
+    };
+    format!("{what} went from {} to {}: {meaning}.", per_io(before), per_io(after))
+}
+
+/// How ratios and intervals were made.
+fn legend(comparison: &Comparison) -> String {
+    let is_bench = comparison.groups.first().is_some_and(|group| group.kind == GroupKind::Case);
+    let how = match is_bench {
+        true => {
+            "BEFORE and AFTER are medians over rounds. The ratio is the median of the ratios of all rounds, with the interval of the \
+             Mann-Whitney test; without rounds in the documents it is that of the medians."
+        }
+        false => {
+            "A ratio is AFTER by BEFORE, of the sums over all intervals. Its interval is Fieller's, from how much the intervals of each \
+             document differ."
+        }
+    };
+    format!(
+        "{how} ? marks an interval that contains 1, so that the sign is uncertain; of figures that did not change, one in twenty has no ? by \
+         chance. What differs from run to run, from boot to boot or from day to day is in no interval: to see that, compare several documents \
+         of each side."
+    )
+}
