@@ -228,3 +228,18 @@ proptest! {
         prop_assert_eq!(&disk(&found).name, DISK);
     }
 }
+
+/// Two boots of a guest with Debian's Linux 6.12, VT-d and an NVMe disk, in strict and in lazy mode.
+#[test]
+fn lazy_mode_of_a_real_kernel_is_told_by_its_counts() {
+    let document = |text| serde_json::from_str::<Value>(text).unwrap();
+    let strict = document(include_str!("documents/guest-strict.json"));
+    let lazy = document(include_str!("documents/guest-lazy.json"));
+    let found = compared(&strict, &lazy).unwrap();
+    let disk = found.groups.iter().find(|group| group.name == "0000:00:05.0").unwrap();
+    assert_eq!(row(disk, Quantity::Invalidations).ratio, Some(0.0));
+    let interval = row(disk, Quantity::CpuNs).interval().unwrap();
+    assert!(interval.low > 0.5 && interval.high < 0.9, "{interval:?}");
+    let maps = row(disk, Quantity::Maps).interval().unwrap();
+    assert!(maps.low < 1.0 && maps.high > 1.0, "{maps:?}");
+}

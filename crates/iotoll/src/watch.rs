@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     }
     let command_ended = command.map(|child| end(child, ended)).transpose()?;
     let is_fine = command_ended.as_ref().is_none_or(|(is_fine, _)| *is_fine);
-    show(args, session.finish(), command_ended.map(|(_, words)| words))?;
+    show(args, session.finish(), command_ended.map(|(_, words)| words), is_fine)?;
     Ok(if is_fine { Outcome::Fine } else { Outcome::Findings })
 }
 
@@ -97,11 +97,11 @@ fn end(mut child: Child, ended: Option<ExitStatus>) -> anyhow::Result<(bool, Str
 }
 
 /// Prints the results.
-fn show(args: &Watch, record: Record, command_ended: Option<String>) -> anyhow::Result<()> {
+fn show(args: &Watch, record: Record, command_ended: Option<String>, is_fine: bool) -> anyhow::Result<()> {
     let origin =
         Origin { made_by: program_version().to_owned(), command: std::env::args().collect(), date: today()? };
     let mut head = Head::new(SCHEMA, origin, HostSummary::here());
-    if let Some(words) = command_ended.as_ref().filter(|words| *words != "exit status: 0") {
+    if let Some(words) = command_ended.as_ref().filter(|_| !is_fine) {
         head.warnings.push(format!("the command failed: {words}"));
     }
     let page = report::watch(&head, &record);

@@ -162,7 +162,7 @@ fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
     let share = ns / adapter.ns().max(1) as f64;
     (share >= INVALIDATIONS_SHARE_MIN).then(|| {
         format!(
-            "Invalidations took {} of a core of that ({:.0} %). Lazy mode would save about so much, less its flushes by a timer; a device \
+            "Invalidations took {} of a core of that ({:.0} %). Lazy mode would save most of it, and some of the unmapping around it; a device \
              could then reach memory for some milliseconds after it was unmapped. iotoll inspect says whether this host can have it, and how.",
             figure(ns / 1e9 / seconds),
             share * 100.0
