@@ -50,7 +50,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use central::Central;
 use depot::{Depot, Spare};
-use free_check::Place;
 use shape::{CLASSES, Shape, batch_ranges, class_of};
 use slabs::{Closed, PER_CPU, stack_number};
 
@@ -227,7 +226,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let (cpu, zone) = (self.cpus.current(), self.zone_of(range.first));
         let stack = self.slabs.stack(cpu, stack_number(zone, class));
         let (Some(stack), Some(lock)) = (stack, self.stack_lock(cpu, zone, class)) else {
-            if self.check.may_leave(class, range.first, Place::Tree) {
+            if self.check.may_leave(class, range.first) {
                 self.zones[zone].central.lock().take_back(class, [range.first]);
             }
             return self.check.report();
@@ -256,10 +255,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     #[inline(never)]
     fn free_central(&self, range: Range) -> Result<(), FreeError> {
         self.check.check_central(range.first)?;
-        let mut central = self.zones[self.zone_of(range.first)].central.lock();
-        central.free(range)?;
-        self.check.release_central(range.first);
-        Ok(())
+        self.zones[self.zone_of(range.first)].central.lock().free(range)
     }
 
     /// The lock of a CPU's stack.
@@ -294,7 +290,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
         match zone.depots[class].take(cpu, spare) {
             Some(mut batch) => {
-                self.check.moved(class, batch.firsts(), Place::Stack);
+                self.check.enter(class, batch.firsts());
                 batch.firsts().iter().for_each(|first| stack.push(*first));
                 spare.keep(batch);
             }
@@ -316,7 +312,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
                 Some(range) => {
                     // In descending order, so that the lowest is allocated first.
                     for first in (0..run).rev().map(|place| range.first + (place << class)) {
-                        self.check.moved(class, &[first], Place::Stack);
+                        self.check.enter(class, &[first]);
                         stack.push(first);
                     }
                     left -= run;
@@ -332,11 +328,10 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let zone = &self.zones[zone];
         // The oldest, which this CPU's cache is least likely to have.
         let count = batch_ranges(self.capacities[class]) as usize;
-        let leaving = stack.oldest(count).filter(|first| self.check.may_leave(class, *first, Place::Depot));
+        let leaving = stack.oldest(count).filter(|first| self.check.may_leave(class, *first));
         let batch = spare.filled(leaving);
         stack.remove_oldest(count);
         if let Err(mut batch) = zone.depots[class].add(cpu, batch, spare) {
-            self.check.moved(class, batch.firsts(), Place::Tree);
             zone.central.lock().take_back(class, batch.firsts());
             spare.keep(batch);
         }
@@ -392,7 +387,6 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let stacks: u64 = stacks.filter_map(|(cpu, class)| self.collect_stack(cpu, zone, class)).sum();
         let depots = self.zones[zone].depots.iter().enumerate().map(|(class, depot)| {
             let firsts = depot.drain();
-            self.check.moved(class, &firsts, Place::Tree);
             self.zones[zone].central.lock().take_back(class, firsts)
         });
         stacks + depots.sum::<u64>()
@@ -407,8 +401,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
             return None;
         }
         let mut stack = self.close(cpu, stack, class);
-        let leaving =
-            stack.oldest(usize::MAX).filter(|first| self.check.may_leave(class, *first, Place::Tree));
+        let leaving = stack.oldest(usize::MAX).filter(|first| self.check.may_leave(class, *first));
         let firsts: Vec<u64> = leaving.collect();
         stack.remove_oldest(usize::MAX);
         drop(stack);
