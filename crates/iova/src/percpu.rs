@@ -616,6 +616,31 @@ mod tests {
         }
     }
 
+    /// Else requests without a limit would look for ranges in the stacks of a zone that has none.
+    #[test]
+    fn a_boundary_is_ignored_above_the_space_only() {
+        for (boundary, free_ranges) in [(0, 1), (1, 2), (31, 2), (32, 1), (u64::MAX, 1)] {
+            let allocator = of_one_cpu(&Space::new(0, 31), boundary);
+            assert_eq!(allocator.usage().free_ranges, free_ranges, "{boundary}");
+            assert_eq!(allocator.zone_of(31), allocator.zone_of(u64::MAX), "{boundary}");
+        }
+    }
+
+    #[test]
+    fn usage_counts_the_batch_that_a_stack_keeps() {
+        let allocator = of_one_cpu(&Space::new(0, 31), 0);
+        let page = Request::new(1, 31);
+        let firsts = [(); 9].map(|()| allocator.allocate(&page).unwrap());
+        let rest = |allocator: &Percpu<Sharded>| {
+            let trees = allocator.zones.iter().map(|zone| zone.central.lock().memory_bytes()).sum::<u64>();
+            allocator.usage().memory_bytes - trees
+        };
+        let before = rest(&allocator);
+        // The ninth finds a full stack. The depot has no room for half of it, so the batch stays here when it is empty.
+        firsts.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+        assert_eq!(rest(&allocator) - before, size_of::<depot::Batch>() as u64);
+    }
+
     #[test]
     fn usage_counts_all_parts() {
         let allocator = of_one_cpu(&Space::new(0, 31), 16);
