@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "a memory allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
-#![cfg(not(loom))]
 
 use iova::{Allocator, Percpu, Request, Sharded, Space};
 use std::alloc::{GlobalAlloc, Layout, System};
