@@ -50,7 +50,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use central::Central;
 use depot::{Depot, Spare};
-use free_check::Place;
 use shape::{CLASSES, Shape, batch_ranges, class_of};
 use slabs::{Closed, PER_CPU, stack_number};
 
@@ -227,7 +226,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let (cpu, zone) = (self.cpus.current(), self.zone_of(range.first));
         let stack = self.slabs.stack(cpu, stack_number(zone, class));
         let (Some(stack), Some(lock)) = (stack, self.stack_lock(cpu, zone, class)) else {
-            if self.check.may_leave(class, range.first, Place::Tree) {
+            if self.check.may_leave(class, range.first) {
                 self.zones[zone].central.lock().take_back(class, [range.first]);
             }
             return self.check.report();
@@ -256,10 +255,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
     #[inline(never)]
     fn free_central(&self, range: Range) -> Result<(), FreeError> {
         self.check.check_central(range.first)?;
-        let mut central = self.zones[self.zone_of(range.first)].central.lock();
-        central.free(range)?;
-        self.check.release_central(range.first);
-        Ok(())
+        self.zones[self.zone_of(range.first)].central.lock().free(range)
     }
 
     /// The lock of a CPU's stack.
@@ -294,7 +290,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         }
         match zone.depots[class].take(cpu, spare) {
             Some(mut batch) => {
-                self.check.moved(class, batch.firsts(), Place::Stack);
+                self.check.enter(class, batch.firsts());
                 batch.firsts().iter().for_each(|first| stack.push(*first));
                 spare.keep(batch);
             }
@@ -316,7 +312,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
                 Some(range) => {
                     // In descending order, so that the lowest is allocated first.
                     for first in (0..run).rev().map(|place| range.first + (place << class)) {
-                        self.check.moved(class, &[first], Place::Stack);
+                        self.check.enter(class, &[first]);
                         stack.push(first);
                     }
                     left -= run;
@@ -332,11 +328,10 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let zone = &self.zones[zone];
         // The oldest, which this CPU's cache is least likely to have.
         let count = batch_ranges(self.capacities[class]) as usize;
-        let leaving = stack.oldest(count).filter(|first| self.check.may_leave(class, *first, Place::Depot));
+        let leaving = stack.oldest(count).filter(|first| self.check.may_leave(class, *first));
         let batch = spare.filled(leaving);
         stack.remove_oldest(count);
         if let Err(mut batch) = zone.depots[class].add(cpu, batch, spare) {
-            self.check.moved(class, batch.firsts(), Place::Tree);
             zone.central.lock().take_back(class, batch.firsts());
             spare.keep(batch);
         }
@@ -392,7 +387,6 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
         let stacks: u64 = stacks.filter_map(|(cpu, class)| self.collect_stack(cpu, zone, class)).sum();
         let depots = self.zones[zone].depots.iter().enumerate().map(|(class, depot)| {
             let firsts = depot.drain();
-            self.check.moved(class, &firsts, Place::Tree);
             self.zones[zone].central.lock().take_back(class, firsts)
         });
         stacks + depots.sum::<u64>()
@@ -407,8 +401,7 @@ impl<C: Cpus, F: FreeCheck> Percpu<C, F> {
             return None;
         }
         let mut stack = self.close(cpu, stack, class);
-        let leaving =
-            stack.oldest(usize::MAX).filter(|first| self.check.may_leave(class, *first, Place::Tree));
+        let leaving = stack.oldest(usize::MAX).filter(|first| self.check.may_leave(class, *first));
         let firsts: Vec<u64> = leaving.collect();
         stack.remove_oldest(usize::MAX);
         drop(stack);
@@ -621,6 +614,31 @@ mod tests {
             assert_eq!(allocator.free(Range { first: page, pages: 1 }), Ok(()));
             assert_eq!(allocator.free(Range { first: page, pages: 1 }), Err(FreeError::NotAllocated));
         }
+    }
+
+    /// Else requests without a limit would look for ranges in the stacks of a zone that has none.
+    #[test]
+    fn a_boundary_is_ignored_above_the_space_only() {
+        for (boundary, free_ranges) in [(0, 1), (1, 2), (31, 2), (32, 1), (u64::MAX, 1)] {
+            let allocator = of_one_cpu(&Space::new(0, 31), boundary);
+            assert_eq!(allocator.usage().free_ranges, free_ranges, "{boundary}");
+            assert_eq!(allocator.zone_of(31), allocator.zone_of(u64::MAX), "{boundary}");
+        }
+    }
+
+    #[test]
+    fn usage_counts_the_batch_that_a_stack_keeps() {
+        let allocator = of_one_cpu(&Space::new(0, 31), 0);
+        let page = Request::new(1, 31);
+        let firsts = [(); 9].map(|()| allocator.allocate(&page).unwrap());
+        let rest = |allocator: &Percpu<Sharded>| {
+            let trees = allocator.zones.iter().map(|zone| zone.central.lock().memory_bytes()).sum::<u64>();
+            allocator.usage().memory_bytes - trees
+        };
+        let before = rest(&allocator);
+        // The ninth finds a full stack. The depot has no room for half of it, so the batch stays here when it is empty.
+        firsts.into_iter().for_each(|first| allocator.free(page.range(first)).unwrap());
+        assert_eq!(rest(&allocator) - before, size_of::<depot::Batch>() as u64);
     }
 
     #[test]

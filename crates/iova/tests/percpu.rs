@@ -101,17 +101,21 @@ impl Model {
     fn has_room(&self, request: &Request) -> bool {
         let fits = |first: u64| {
             let range = Range { first, pages: request.pages };
-            let crosses = first < self.boundary && range.last() >= self.boundary;
             let taken = self.out.iter().map(taken_up).chain(self.space.reserved.iter().copied());
             range.last() <= request.limit.min(self.space.last)
-                && !crosses
+                && !self.crosses_boundary(&range)
                 && !{ taken }.any(|out| out.overlaps(&range))
         };
         let begin = self.space.first.next_multiple_of(request.alignment_pages());
         (begin..=self.space.last).step_by(request.alignment_pages() as usize).any(fits)
     }
 
+    fn crosses_boundary(&self, range: &Range) -> bool {
+        range.first < self.boundary && range.last() >= self.boundary
+    }
+
     fn check_new(&self, request: &Request, range: &Range) {
+        assert!(!self.crosses_boundary(range), "{range} crosses {}", self.boundary);
         assert_eq!(range.first % request.alignment_pages(), 0);
         assert!(range.first >= self.space.first && range.last() <= request.limit.min(self.space.last));
         assert!(
@@ -365,50 +369,79 @@ fn cached_pages_are_bounded_and_not_lost() {
 thread_local! {
     /// Called once, before the next stack is closed.
     static BEFORE_CLOSE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+    /// Pops and pushes that were done in one step.
+    static STEPS_DONE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// More CPUs than it counts.
-struct Miscounted {
-    cpus: LockedSteps,
+/// Steps that are counted, of CPUs of which some may not be.
+struct Watched {
+    steps: LockedSteps,
     count: usize,
 }
 
-// SAFETY: as `LockedSteps` with one CPU.
+impl Watched {
+    fn new(cpus: usize, count: usize) -> Self {
+        Self { steps: LockedSteps::new(cpus, || CPU.get()), count }
+    }
+}
+
+// SAFETY: all steps are those of another implementation.
 #[allow(unsafe_code, reason = "the trait of per-CPU steps is unsafe")]
-unsafe impl Cpus for Miscounted {
+unsafe impl Cpus for Watched {
     fn count(&self) -> usize {
         self.count
     }
 
     fn current(&self) -> usize {
-        CPU.get()
+        self.steps.current()
     }
 
     fn pop(&self, slabs: &Slabs, number: usize, more: u64, limit: u64) -> Option<u64> {
-        self.cpus.pop(slabs, number, more, limit)
+        let popped = self.steps.pop(slabs, number, more, limit);
+        STEPS_DONE.set(STEPS_DONE.get() + usize::from(popped.is_some()));
+        popped
     }
 
     fn push(&self, slabs: &Slabs, number: usize, capacity: u64, page: u64) -> bool {
-        self.cpus.push(slabs, number, capacity, page)
+        let is_done = self.steps.push(slabs, number, capacity, page);
+        STEPS_DONE.set(STEPS_DONE.get() + usize::from(is_done));
+        is_done
     }
 
-    fn close(&self, _cpu: usize, count: &AtomicU64) -> Option<u64> {
+    fn close(&self, cpu: usize, count: &AtomicU64) -> Option<u64> {
         if let Some(call) = BEFORE_CLOSE.take() {
             call();
         }
-        self.cpus.close(0, count)
+        self.steps.close(cpu, count)
     }
 
-    fn fence(&self, _cpu: usize) {
-        self.cpus.fence(0);
+    fn fence(&self, cpu: usize) {
+        self.steps.fence(cpu);
+    }
+}
+
+/// Of ranges as large as their class and smaller, up to a limit that they reach exactly.
+#[test]
+fn ranges_that_were_freed_are_allocated_in_one_step_each() {
+    for pages in 1..=8 {
+        CPU.set(0);
+        let allocator = Percpu::checked(&Space::new(1, 1 << 16), 0, Watched::new(1, 1)).unwrap();
+        let first = allocator.allocate(&Request::size_aligned(pages, PAGE_MAX)).unwrap();
+        let range = Range { first, pages };
+        let request = Request::size_aligned(pages, range.last());
+        for _ in 0..10 {
+            let before = STEPS_DONE.get();
+            assert_eq!(allocator.free(range), Ok(()));
+            assert_eq!(allocator.allocate(&request), Ok(first));
+            assert_eq!(STEPS_DONE.get() - before, 2, "{range}");
+        }
     }
 }
 
 #[test]
 fn on_a_cpu_that_was_not_counted() {
     for (count, allocates, frees) in [(0, 0, 0), (1, 1, 1), (2, 9, 0), (2, 0, 9)] {
-        let cpus = Miscounted { cpus: LockedSteps::new(1, || 0), count };
-        let allocator = Percpu::checked(&Space::new(1, 300), 100, cpus).unwrap();
+        let allocator = Percpu::checked(&Space::new(1, 300), 100, Watched::new(10, count)).unwrap();
         let three = Request::new(3, PAGE_MAX);
         CPU.set(allocates);
         let firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&three).ok()).collect();
@@ -425,8 +458,7 @@ fn on_a_cpu_that_was_not_counted() {
 /// What is freed behind the back of a collection is collected by the next one.
 #[test]
 fn a_page_freed_during_a_collection_is_found() {
-    let cpus = Miscounted { cpus: LockedSteps::new(1, || 0), count: 2 };
-    let allocator = Arc::new(Percpu::checked(&Space::new(1, 6), 0, cpus).unwrap());
+    let allocator = Arc::new(Percpu::checked(&Space::new(1, 6), 0, Watched::new(2, 2)).unwrap());
     let page = Request::new(1, 6);
     CPU.set(1);
     let mut firsts: Vec<u64> = core::iter::from_fn(|| allocator.allocate(&page).ok()).collect();

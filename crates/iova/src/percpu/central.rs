@@ -92,4 +92,15 @@ mod tests {
         assert_eq!(central.free(Range { first: 9, pages: 2 }), Ok(()));
         assert_eq!((central.gaps().pages(), central.gaps().len()), (20, 1));
     }
+
+    /// Where frees are not checked, a wrong one brings a range twice, but never its neighbour.
+    #[test]
+    fn a_range_that_comes_back_twice_is_added_once() {
+        let mut gaps = Gaps::default();
+        gaps.add(Range { first: 0, pages: 16 });
+        let mut central = Central::new(gaps);
+        assert_eq!(central.take(&Request::new(16, 99)), Some(Range { first: 0, pages: 16 }));
+        central.take_back(2, [4, 4]);
+        assert_eq!((central.gaps().pages(), central.gaps().first()), (4, Some(4)));
+    }
 }

@@ -183,11 +183,34 @@ mod tests {
             let mut batch = depot.take(1, &mut taking).unwrap();
             assert_eq!(batch.firsts(), [first]);
             taking.keep(batch);
+            bringing.memory_bytes() + depot.usage().1 + taking.memory_bytes()
         };
-        (0..3).for_each(&mut exchange);
-        let bytes = depot.usage().1;
-        (3..50).for_each(&mut exchange);
-        assert_eq!(depot.usage().1, bytes);
+        let bytes = [(); 50].map(|()| exchange(7));
+        assert!(bytes[2..].iter().all(|later| *later == bytes[2]), "{bytes:?}");
+        assert_eq!([&bringing, &taking].map(Spare::memory_bytes), [size_of::<Batch>() as u64; 2]);
         assert!(depot.drain().is_empty());
+    }
+
+    #[test]
+    fn memory_counts_parts_batches_and_room_for_more() {
+        let depot = Depot::new(2, 8);
+        let parts = size_of_val(&*depot.parts) as u64;
+        assert_eq!(depot.usage(), (0, parts));
+        // Of four batches a CPU takes two, and leaves the first, now empty, when it takes the second.
+        let mut spare = Spare::default();
+        for first in [10, 20, 30, 40] {
+            let batch = Spare::default().filled([first, first + 1].into_iter());
+            assert!(depot.add(0, batch, &mut spare).is_ok());
+        }
+        spare.keep(depot.take(0, &mut Spare::default()).unwrap());
+        assert!(depot.take(0, &mut spare).is_some());
+        let batch = Spare::default().filled([50].into_iter());
+        assert!(depot.add(1, batch, &mut Spare::default()).is_ok());
+        let room = |part: &Part| {
+            let batches = part.batches.lock();
+            (batches.full.capacity() + batches.empty.capacity()) as u64
+        };
+        let pointers = depot.parts.iter().map(room).sum::<u64>() * size_of::<Box<Batch>>() as u64;
+        assert_eq!(depot.usage(), (5, parts + pointers + 4 * size_of::<Batch>() as u64));
     }
 }

@@ -42,7 +42,7 @@ pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
     #[doc(hidden)]
     fn allocate_central(&self, _first: u64, _class: Option<usize>) {}
 
-    /// Checks that the central tree allocated the range that begins at a page.
+    /// Checks that the central tree may have allocated the range that begins at a page. The tree finds out whether it did.
     ///
     /// # Errors
     /// If it did not.
@@ -51,18 +51,13 @@ pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
         Ok(())
     }
 
-    /// Records that a range of the central tree is free. The caller holds the tree's lock.
+    /// Records that a CPU's stack got free ranges of a class from a depot or the central tree.
     #[doc(hidden)]
-    fn release_central(&self, _first: u64) {}
+    fn enter(&self, _class: usize, _firsts: &[u64]) {}
 
-    /// Records that free ranges of a class move.
+    /// Whether a free range of a class may leave a CPU's stack, which is recorded. If it may not, a wrong free brought it.
     #[doc(hidden)]
-    fn moved(&self, _class: usize, _firsts: &[u64], _to: Place) {}
-
-    /// Whether a free range of a class may move from a stack to another place, which is recorded. If it may not, a wrong free
-    /// brought it.
-    #[doc(hidden)]
-    fn may_leave(&self, _class: usize, _first: u64, _to: Place) -> bool {
+    fn may_leave(&self, _class: usize, _first: u64) -> bool {
         true
     }
 
@@ -80,18 +75,6 @@ pub trait FreeCheck: Debug + Send + Sync + sealed::Sealed {
     fn memory_bytes(&self, _reached_pages: u64) -> u64 {
         0
     }
-}
-
-/// Where free ranges of a class are.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In a CPU's stack.
-    Stack,
-    /// In a depot.
-    Depot,
-    /// In the central tree.
-    Tree,
 }
 
 mod sealed {
@@ -113,8 +96,8 @@ pub struct Checked {
 /// allocated twice. It is not found if its second copy leaves a CPU after another CPU has fetched the first, so with ranges
 /// that are freed on other CPUs most are missed.
 ///
-/// A byte per page records the class of the range that begins there and where it is. It is read and written only when
-/// batches move, so that CPUs rarely share its cache line.
+/// A byte per page records the class of the range that begins there, while it is allocated or in a CPU's stack. It is read and
+/// written only when batches move, so that CPUs rarely share its cache line.
 #[derive(Debug)]
 pub struct Audited {
     marks: PageBytes,
@@ -134,7 +117,8 @@ pub struct Trusting;
 
 /// Mark of a page at which no allocated range begins.
 const FREE: u8 = 0;
-/// Mark of a range that was allocated from the central tree, which records its size.
+/// Mark of a range that was allocated from the central tree, which records its size. The mark stays when the range is freed:
+/// the tree finds a second free.
 const UNCACHED: u8 = u8::MAX;
 /// Sizes up to this one have a mark of their own.
 const EXACT_PAGES_MAX: u64 = 240;
@@ -213,26 +197,15 @@ impl FreeCheck for Checked {
         }
     }
 
-    fn release_central(&self, first: u64) {
-        self.mark(first, FREE);
-    }
-
     fn memory_bytes(&self, reached_pages: u64) -> u64 {
         self.marks.memory_bytes(reached_pages)
     }
 }
 
-/// Added to the mark of a range in a depot.
-const IN_DEPOT: u8 = 1 << 7;
-
 impl Audited {
-    /// The mark of a range of a class in a place.
-    fn mark_in(class: usize, place: Place) -> u8 {
-        match place {
-            Place::Stack => class as u8 + 1,
-            Place::Depot => (class as u8 + 1) | IN_DEPOT,
-            Place::Tree => FREE,
-        }
+    /// The mark of a range of a class that is allocated or in a CPU's stack.
+    fn mark_of_class(class: usize) -> u8 {
+        class as u8 + 1
     }
 }
 
@@ -250,26 +223,22 @@ impl FreeCheck for Audited {
         self.first <= range.first && range.first <= self.last
     }
 
-    fn check_central(&self, first: u64) -> Result<(), FreeError> {
-        if (self.first..=self.last).contains(&first) { Ok(()) } else { Err(FreeError::NotAllocated) }
-    }
-
     fn allocate_central(&self, first: u64, class: Option<usize>) {
         if let Some(class) = class {
-            self.marks.store(first, Self::mark_in(class, Place::Stack));
+            self.marks.store(first, Self::mark_of_class(class));
         }
     }
 
-    fn moved(&self, class: usize, firsts: &[u64], to: Place) {
-        firsts.iter().for_each(|first| self.marks.store(*first, Self::mark_in(class, to)));
+    fn enter(&self, class: usize, firsts: &[u64]) {
+        firsts.iter().for_each(|first| self.marks.store(*first, Self::mark_of_class(class)));
     }
 
-    fn may_leave(&self, class: usize, first: u64, to: Place) -> bool {
-        let (from, to) = (Self::mark_in(class, Place::Stack), Self::mark_in(class, to));
+    fn may_leave(&self, class: usize, first: u64) -> bool {
+        let inside = Self::mark_of_class(class);
         let mark = self.marks.get(first);
         // At once, because another CPU's batch may have the same range.
         let is_right = mark.is_some_and(|mark| {
-            mark.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            mark.compare_exchange(inside, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         });
         if !is_right {
             self.wrong.store(first, Ordering::Relaxed);
@@ -314,16 +283,26 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_knows_class_and_place() {
+    fn an_audit_knows_the_class_of_what_is_in_a_stack() {
         let audit = Audited::new(&Space::new(0, 99));
-        assert!(!audit.may_leave(2, 8, Place::Depot), "it was never in a stack");
+        assert!(!audit.may_leave(2, 8), "it was never in a stack");
         assert_eq!(audit.report(), Err(FreeError::Earlier { first: 8 }));
         assert_eq!(audit.report(), Ok(()));
-        audit.moved(2, &[8], Place::Stack);
-        assert!(!audit.may_leave(1, 8, Place::Depot), "another class");
-        assert!(audit.may_leave(2, 8, Place::Depot) && !audit.may_leave(2, 8, Place::Depot), "twice");
-        audit.moved(2, &[8], Place::Stack);
-        assert!(audit.may_leave(2, 8, Place::Tree) && !audit.may_leave(2, 8, Place::Tree), "twice");
-        assert!(!audit.may_leave(2, 1000, Place::Tree), "outside of the space");
+        audit.enter(2, &[8]);
+        assert!(!audit.may_leave(1, 8), "another class");
+        assert!(audit.may_leave(2, 8) && !audit.may_leave(2, 8), "twice");
+        audit.enter(2, &[8]);
+        assert!(audit.may_leave(2, 8), "it is in a stack again");
+        assert!(!audit.may_leave(2, 1000), "outside of the space");
+    }
+
+    #[test]
+    fn the_marks_of_reached_pages_are_the_memory_of_a_check() {
+        let space = Space::new(1, 100);
+        let memory_bytes = PageBytes::new(1, 100).memory_bytes(40);
+        assert!(memory_bytes >= 40);
+        assert_eq!(Checked::new(&space).memory_bytes(40), memory_bytes);
+        assert_eq!(Audited::new(&space).memory_bytes(40), memory_bytes);
+        assert_eq!(Trusting::new(&space).memory_bytes(40), 0);
     }
 }

@@ -111,6 +111,20 @@ mod tests {
         sched_setaffinity(None, &allowed).unwrap();
     }
 
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no assembly")]
+    fn each_cpu_has_its_number() {
+        let Ok(cpus) = Rseq::new() else { return };
+        let allowed = sched_getaffinity(None).unwrap();
+        for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)) {
+            pin(cpu);
+            assert_eq!(Cpus::current(&cpus), cpu);
+            assert!(cpu < Cpus::count(&cpus), "{cpu}");
+        }
+        sched_setaffinity(None, &allowed).unwrap();
+        assert_eq!(Cpus::count(&cpus), cpus.cpus());
+    }
+
     /// One thread allocates and frees all the time, while another empties its CPU's stack.
     #[test]
     fn ranges_collected_from_a_cpu_during_its_steps_are_collected_once() {

@@ -85,4 +85,12 @@ mod tests {
         });
         assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
     }
+
+    /// Without a closed mark, for which nobody looks: the caller's lock keeps others out.
+    #[test]
+    fn a_stack_is_closed_at_once_and_left_as_it_is() {
+        let count = AtomicU64::new(5);
+        assert_eq!(Sharded::new(1, || 0).close(0, &count), Some(5));
+        assert_eq!(count.load(Ordering::Relaxed), 5);
+    }
 }
