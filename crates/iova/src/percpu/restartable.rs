@@ -125,6 +125,42 @@ mod tests {
         assert_eq!(Cpus::count(&cpus), cpus.cpus());
     }
 
+    /// Each step would go on until it is told to end, which is after the fence.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no assembly")]
+    fn a_fence_ends_the_step_of_another_cpu() {
+        let Ok(cpus) = Rseq::new() else { return };
+        let allowed = sched_getaffinity(None).unwrap();
+        let mut numbers = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let (Some(here), Some(there)) = (numbers.next(), numbers.next()) else { return };
+        pin(here);
+        let (begun, end) = (AtomicU64::new(0), AtomicU64::new(0));
+        let wait_for = |word: &AtomicU64, step| {
+            while word.load(Ordering::Acquire) != step {
+                std::hint::spin_loop();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin(there);
+                let is_done = [1, 2, 3, 4].map(|step| {
+                    let is_done = cpus.wait_in_step(&begun, &end, step);
+                    // If it was interrupted before it began, nobody would tell it to end.
+                    begun.store(step, Ordering::Release);
+                    wait_for(&end, step);
+                    is_done
+                });
+                assert_eq!(is_done, [false; 4]);
+            });
+            for step in 1..=4 {
+                wait_for(&begun, step);
+                Cpus::fence(&cpus, there);
+                end.store(step, Ordering::Release);
+            }
+        });
+        sched_setaffinity(None, &allowed).unwrap();
+    }
+
     /// One thread allocates and frees all the time, while another empties its CPU's stack.
     #[test]
     fn ranges_collected_from_a_cpu_during_its_steps_are_collected_once() {
