@@ -194,6 +194,9 @@ def pages(program, folder):
     commands["tolls"] = ["lab", "show", *sheets]
     commands["bench"] = ["bench", "iova", "--scenario", "pairs,held", "--rounds", "2", "--pairs", "2000", "--threads", "1,2"]
     commands["reproduce"] = ["reproduce"]
+    documents = ROOT / "crates/compare/tests/documents"
+    commands["compare"] = ["compare", str(documents / "guest-strict.json"), str(documents / "guest-lazy.json")]
+    commands["watch"] = ["watch", "--seconds", "1", "--interval", "0.2"]
     for name, command in commands.items():
         page = folder / f"{name}.html"
         done = subprocess.run([program, *command, "--html", str(page)], capture_output=True, text=True)
