@@ -108,7 +108,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
     titles.extend(per.map(|(_, name)| format!("per {name}")));
     titles.push("watching's part".to_owned());
     let row = |stage: &watch::StageSummary| {
-        let mut cells = vec![figure(stage.ns as f64 / 1e9 / seconds)];
+        let mut cells = vec![cores(stage.ns as f64 / 1e9 / seconds)];
         cells.extend(per.map(|(number, _)| time(stage.ns as f64 / number)));
         cells.push(match stage.programs_ns {
             None => UNKNOWN.to_owned(),
@@ -151,7 +151,7 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
     };
     format!(
         "{done}. DMA mapping took {} of a core{}{watching}.",
-        figure(ns / 1e9 / seconds),
+        cores(ns / 1e9 / seconds),
         each.unwrap_or_default()
     )
 }
@@ -164,10 +164,15 @@ fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
         format!(
             "Invalidations took {} of a core of that ({:.0} %). Lazy mode would save most of it, and some of the unmapping around it; a device \
              could then reach memory for some milliseconds after it was unmapped. iotoll inspect says whether this host can have it, and how.",
-            figure(ns / 1e9 / seconds),
+            cores(ns / 1e9 / seconds),
             share * 100.0
         )
     })
+}
+
+/// A share of a core: thousandths, unless that is less than one.
+fn cores(share: f64) -> String {
+    if share >= 0.001 { format!("{share:.3}") } else { figure(share) }
 }
 
 /// An action in words.
@@ -198,10 +203,10 @@ fn add_doubts(page: &mut Page, record: &Record) {
     page.heading("How it was counted");
     let cost = match record.program_ns {
         Some(ns) => {
-            let cores = record.calls as f64 * ns / 1e9 / record.seconds.max(f64::MIN_POSITIVE);
+            let share = record.calls as f64 * ns / 1e9 / record.seconds.max(f64::MIN_POSITIVE);
             format!(
                 "{} of a core, {} for each of {}",
-                figure(cores),
+                cores(share),
                 time(ns),
                 count(record.calls as usize, "call")
             )

@@ -201,7 +201,7 @@ fn card(x: usize, middle: usize, node: &Node, row: &Row) -> Markup {
 }
 
 /// Cuts a text to `room` units of width. Characters are assumed as wide as in a wide font, because viewers' fonts differ.
-fn cut_to_width(text: &str, room: usize) -> String {
+pub(super) fn cut_to_width(text: &str, room: usize) -> String {
     let tenths = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | ' ' | '.' | ',' | '/' | '|' | '-' | '·' => 56,
         'm' | 'w' | 'M' | 'W' | '@' => 140,
