@@ -14,41 +14,12 @@ mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
-use guest_program::guest_program;
-use lab::{
-    Arch,
-    guest::{Initramfs, PlacedFile},
-    kernel::{Cache, Kernel, KernelChoice, Series, busybox},
-};
-use machine::{boot, machine};
-use skip::skip;
-use std::{collections::BTreeMap, env, fs, time::Duration};
+use guest_program::GuestProgram;
+use lab::{Arch, kernel::Series};
+use std::collections::BTreeMap;
 
 const CPUS: usize = 3;
-/// An emulated guest needs a minute or two; a busy host takes several times as long.
-const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
 const PARTS: [&str; 4] = ["steps", "fence", "allocator", "hotplug"];
-
-/// Boots a guest that runs the program, and returns its console's output; `None` without QEMU.
-fn run(cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
-    let busybox = fs::read(busybox(cache, kernel.arch).unwrap()).unwrap();
-    // Each part by itself, so that a failed one does not hide the others. POWER's firmware does not end its last line.
-    let mut init =
-        "#!/bin/sh\nbusybox mount -t proc proc /proc\nbusybox mount -t sysfs sysfs /sys\necho\n".to_owned();
-    PARTS.iter().for_each(|part| init += &format!("/lab/stress {part}\n"));
-    init += "busybox poweroff -f\n";
-    let program = PlacedFile { path: "/lab/stress", permissions: 0o755, bytes: program };
-    let initramfs = Initramfs {
-        release: &kernel.release,
-        busybox: &busybox,
-        modules: &[],
-        init: &init,
-        files: &[program],
-    };
-    let (machine, processor, terminal) = machine(kernel.arch);
-    let machine = format!("-machine {machine} -cpu {processor} -smp {CPUS} -accel tcg,thread=multi");
-    boot(kernel, &initramfs.build().unwrap(), &machine, &format!("console={terminal}"), BOOT_TIME_MAX)
-}
 
 /// The numbers of a part's line, by their names: `fence: Some(Counts { fenced: 200, ... })`.
 fn counts<'a>(console: &'a str, part: &str) -> BTreeMap<&'a str, u64> {
@@ -63,21 +34,22 @@ fn counts<'a>(console: &'a str, part: &str) -> BTreeMap<&'a str, u64> {
 
 /// Runs all parts on a kernel. What must have happened for a part to show anything must not be zero.
 fn check(arch: Arch) {
-    if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
-        return skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
-    }
-    let cache = Cache::from_environment().unwrap();
-    let kernel = match Kernel::newest(&cache, KernelChoice { arch, series: Series::V6_1 }) {
-        Ok(kernel) => kernel,
-        Err(why) => return skip(&why.to_string()),
+    let guest = GuestProgram {
+        arch,
+        series: Series::V6_1,
+        package: "iotoll-rseq",
+        example: "stress",
+        modules: &[],
+        // Each part by itself, so that a failed one does not hide the others.
+        script: PARTS.map(|part| format!("/lab/stress {part}\n")).concat(),
+        options: "",
+        arguments: format!("-smp {CPUS} -accel tcg,thread=multi"),
+        command_line: "",
     };
-    let Some(program) = guest_program(arch, "iotoll-rseq", "stress") else { return };
-    let Some(console) = run(&cache, &kernel, &fs::read(program).unwrap()) else {
-        return skip(&format!("no {} here, {} was not booted", arch.qemu(), kernel.release));
-    };
+    let Some(console) = guest.run() else { return };
     let lines: Vec<&str> =
         console.lines().filter(|line| PARTS.iter().any(|part| line.starts_with(part))).collect();
-    println!("{} on {CPUS} CPUs:\n{}", kernel.release, lines.join("\n"));
+    println!("on {CPUS} CPUs:\n{}", lines.join("\n"));
     for (part, names) in [
         ("steps", &["pushed", "interrupted", "migrations"][..]),
         ("fence", &["fenced", "done_without_fence"]),

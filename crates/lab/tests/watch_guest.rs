@@ -11,20 +11,14 @@ mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
-use guest_program::guest_program;
-use lab::{
-    Arch,
-    guest::{Initramfs, PlacedFile, initramfs::module_path},
-    kernel::{Cache, Kernel, KernelChoice, ModuleTree, Series, busybox},
-};
-use machine::{boot, machine};
-use skip::skip;
-use std::{collections::BTreeMap, env, fs, time::Duration};
+use guest_program::GuestProgram;
+use lab::{Arch, kernel::Series};
+use std::collections::BTreeMap;
 use toll::Stage;
 use watch::Action;
 
-/// An emulated guest needs a minute or two; a busy host takes several times as long.
-const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
+/// PCI address of the disk's controller.
+const ADAPTER: &str = "0000:00:05.0";
 const READS: u64 = 1000;
 /// Reads of scatter lists, which need several pages each.
 const LISTS: u64 = 100;
@@ -43,8 +37,6 @@ struct Machine {
     devices: &'static str,
     /// Further words of the kernel's command line.
     command_line: &'static str,
-    /// PCI address of the disk's controller.
-    adapter: &'static str,
     /// Whether watching is killed at last.
     is_killed: bool,
 }
@@ -52,15 +44,13 @@ struct Machine {
 /// A PC; the IOMMU is a device.
 fn pc(series: Series, iommu: &'static str, command_line: &'static str) -> Machine {
     let options = ",kernel-irqchip=split";
-    Machine {
-        arch: Arch::X86,
-        series,
-        options,
-        devices: iommu,
-        command_line,
-        adapter: "0000:00:05.0",
-        is_killed: false,
-    }
+    Machine { arch: Arch::X86, series, options, devices: iommu, command_line, is_killed: false }
+}
+
+/// A partition of a POWER machine.
+fn partition(command_line: &'static str) -> Machine {
+    let (arch, series) = (Arch::Ppc, Series::V6_1);
+    Machine { arch, series, options: "", devices: "", command_line, is_killed: false }
 }
 
 /// The numbers that the guest printed, by part, device and name.
@@ -72,71 +62,48 @@ struct Counts {
 impl Machine {
     /// What was counted; `None` where the guest can't be run, which is reported.
     fn counts(&self) -> Option<Counts> {
-        if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
-            skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
-            return None;
-        }
-        let cache = Cache::from_environment().unwrap();
-        let found = Kernel::newest(&cache, KernelChoice { arch: self.arch, series: self.series });
-        let kernel = found.inspect_err(|why| skip(&why.to_string())).ok()?;
-        let program = guest_program(self.arch, "iotoll-watch", "count_reads")?;
-        let Some(console) = self.console(&cache, &kernel, &fs::read(program).unwrap()) else {
-            skip(&format!("no {} here, {} was not booted", self.arch.qemu(), kernel.release));
-            return None;
+        let guest = GuestProgram {
+            arch: self.arch,
+            series: self.series,
+            package: "iotoll-watch",
+            example: "count_reads",
+            modules: &["nvme"],
+            script: self.script(),
+            options: self.options,
+            arguments: format!(
+                "-smp 2 -accel tcg {} -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk \
+                 -device nvme,serial=iotoll,drive=disk,addr=5",
+                self.devices
+            ),
+            command_line: self.command_line,
         };
-        Some(Counts::of(console))
+        guest.run().map(Counts::of)
     }
 
-    /// Commands that count the kernel's functions with programs, while watching goes on and after it was killed. The kernel takes some
-    /// seconds to remove all.
-    fn killed(&self) -> String {
-        let count = "busybox cat /sys/kernel/tracing/enabled_functions /sys/kernel/debug/kprobes/list | busybox wc -l";
-        format!(
-            "busybox mount -t tracefs tracefs /sys/kernel/tracing\nbusybox mount -t debugfs debugfs /sys/kernel/debug\n\
-             echo \"kill at first $({count})\"\n\
-             /lab/count_reads /dev/nvme0n1 {} 100000 4096 1 & watching=$!\nbusybox sleep 5\n\
-             echo \"kill meanwhile $({count})\"\nkill -9 $watching\n\
-             for second in $(busybox seq 60); do [ $({count}) -gt 0 ] && busybox sleep 1; done\necho \"kill afterwards $({count})\"\n",
-            self.adapter
-        )
-    }
-
-    fn console(&self, cache: &Cache, kernel: &Kernel, program: &[u8]) -> Option<String> {
-        let modules = ModuleTree::of_kernel(kernel).unwrap().load_order(&["nvme"]).unwrap().load;
-        let busybox = fs::read(busybox(cache, self.arch).unwrap()).unwrap();
-        let mut init = "#!/bin/sh\nbusybox mount -t proc proc /proc\nbusybox mount -t sysfs sysfs /sys\n\
-                        busybox mount -t devtmpfs dev /dev\n"
-            .to_owned();
-        for (position, module) in modules.iter().enumerate() {
-            init += &format!("busybox insmod {}\n", module_path(position, module));
-        }
+    fn script(&self) -> String {
         // The disk appears some time after its driver.
-        init += "busybox sleep 2\n";
+        let mut script =
+            "for second in $(busybox seq 60); do [ -e /dev/nvme0n1 ] || busybox sleep 1; done\n".to_owned();
         for (part, reads, bytes, threads) in PARTS {
-            let reading = format!("/lab/count_reads /dev/nvme0n1 {} {reads} {bytes} {threads}", self.adapter);
-            init += &format!("{reading} 2>&1 | while read line; do echo \"{part} $line\"; done\n");
+            let reading = format!("/lab/count_reads /dev/nvme0n1 {ADAPTER} {reads} {bytes} {threads}");
+            script += &format!("{reading} 2>&1 | while read line; do echo \"{part} $line\"; done\n");
         }
-        if self.is_killed {
-            init += &self.killed();
-        }
-        init += "busybox poweroff -f\n";
-        let program = PlacedFile { path: "/lab/count_reads", permissions: 0o755, bytes: program };
-        let initramfs = Initramfs {
-            release: &kernel.release,
-            busybox: &busybox,
-            modules: &modules,
-            init: &init,
-            files: &[program],
-        };
-        let (machine, processor, terminal) = machine(self.arch);
-        let machine = format!(
-            "-machine {machine}{} -cpu {processor} -smp 2 -accel tcg {} -drive \
-             driver=null-co,size=1G,read-zeroes=on,if=none,id=disk -device nvme,serial=iotoll,drive=disk,addr=5",
-            self.options, self.devices
-        );
-        let command_line = format!("console={terminal} {}", self.command_line);
-        boot(kernel, &initramfs.build().unwrap(), &machine, &command_line, BOOT_TIME_MAX)
+        if self.is_killed { script + &killed() } else { script }
     }
+}
+
+/// Commands that count the kernel's functions with programs, while watching goes on and after it was killed. The kernel takes some
+/// seconds to remove all.
+fn killed() -> String {
+    let count =
+        "busybox cat /sys/kernel/tracing/enabled_functions /sys/kernel/debug/kprobes/list | busybox wc -l";
+    format!(
+        "busybox mount -t tracefs tracefs /sys/kernel/tracing\nbusybox mount -t debugfs debugfs /sys/kernel/debug\n\
+             echo \"kill at first $({count})\"\n\
+             /lab/count_reads /dev/nvme0n1 {ADAPTER} 100000 4096 1 & watching=$!\nbusybox sleep 5\n\
+             echo \"kill meanwhile $({count})\"\nkill -9 $watching\n\
+             for second in $(busybox seq 60); do [ $({count}) -gt 0 ] && busybox sleep 1; done\necho \"kill afterwards $({count})\"\n"
+    )
 }
 
 impl Counts {
@@ -274,7 +241,6 @@ fn reads_are_counted_behind_arm_s_smmu() {
         options: ",gic-version=3,iommu=smmuv3",
         devices: "",
         command_line: "iommu.strict=1",
-        adapter: "0000:00:05.0",
         is_killed: true,
     };
     let Some(counts) = machine.counts() else { return };
@@ -288,16 +254,7 @@ fn reads_are_counted_behind_arm_s_smmu() {
 /// In the default window of a POWER partition an entry is written, and later cleared, by a hypercall each. Probes count.
 #[test]
 fn hypercalls_are_counted_in_a_window_of_power() {
-    let machine = Machine {
-        arch: Arch::Ppc,
-        series: Series::V6_1,
-        options: "",
-        devices: "",
-        command_line: "disable_ddw",
-        adapter: "0000:00:05.0",
-        is_killed: false,
-    };
-    let Some(counts) = machine.counts() else { return };
+    let Some(counts) = partition("disable_ddw").counts() else { return };
     counts.assert_calls_of("single", &ONCE);
     counts.assert_calls_of("single", &[(Action::CallHypervisor, 2), (Action::Invalidate, 0)]);
     counts.assert_clears_of_threads(false);
@@ -307,16 +264,7 @@ fn hypercalls_are_counted_in_a_window_of_power() {
 /// With a direct window nothing is allocated, written or called.
 #[test]
 fn a_direct_window_of_power_costs_no_hypercall() {
-    let machine = Machine {
-        arch: Arch::Ppc,
-        series: Series::V6_1,
-        options: "",
-        devices: "",
-        command_line: "",
-        adapter: "0000:00:05.0",
-        is_killed: false,
-    };
-    let Some(counts) = machine.counts() else { return };
+    let Some(counts) = partition("").counts() else { return };
     counts.assert_calls_of("single", &[(Action::Map, 1), (Action::Unmap, 1)]);
     counts.assert_calls_of(
         "single",
