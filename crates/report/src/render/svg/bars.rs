@@ -1,14 +1,12 @@
 //! Bars side by side, from zero: for categories that have names and no numbers.
 
-use super::frame::{BOTTOM, HEIGHT, LABEL, LEFT, RIGHT, TOP, WIDTH, colour, frame, round, ticks};
+use super::frame::{BOTTOM, HEADROOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, amounts, colour, frame, names, round};
 use crate::page::drawing::{Bars, Line};
 use crate::page::quantity::figure;
 use maud::{Markup, html};
 
 /// The gap between two categories, as a share of a category's width.
 const GAP_SHARE: f64 = 0.3;
-/// The height of the drawing over that of the highest bar, which needs space for its figure.
-const HEADROOM: f64 = 1.08;
 /// Draws bars, or nothing if all are zero. With a style, it is a complete SVG file; without one, a part of a page.
 pub(super) fn draw(bars: &Bars, style: Option<&str>) -> Markup {
     let values = bars.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
@@ -18,21 +16,13 @@ pub(super) fn draw(bars: &Bars, style: Option<&str>) -> Markup {
     }
     let top = highest * HEADROOM;
     let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - BOTTOM - TOP);
-    let right = WIDTH - RIGHT;
     let content = html! {
-        @for value in ticks(top) {
-            @let at = round(y(value));
-            path.grid d=(format!("M{LEFT} {at}H{right}")) {}
-            text.tick x=(LEFT - 8.0) y=(at + 4.0) text-anchor="end" { (figure(value)) }
-        }
-        text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + HEIGHT - BOTTOM) / 2.0)) text-anchor="middle" { (bars.y_title) }
+        (amounts(&bars.y_title, top, HEIGHT, y))
         @for (index, category) in bars.categories.iter().enumerate() {
             text.axis x=(round(middle(bars, index))) y=(HEIGHT - BOTTOM + 20.0) text-anchor="middle" { (category) }
         }
         @for (index, line) in bars.lines.iter().enumerate() { (bars_of(bars, line, index, y)) }
-        @for (index, line) in bars.lines.iter().enumerate() {
-            text.label.(colour(index)) x=(right + 12.0) y=(TOP + LABEL * (index as f64 + 1.0)) { (line.name) }
-        }
+        (names(&bars.lines))
     };
     frame(&bars.name, style, &content)
 }
@@ -78,7 +68,6 @@ mod tests {
         let drawn = draw(&bars, None).into_string();
         assert_eq!(drawn.matches("<rect").count(), 4);
         assert!(drawn.contains("another: 12") && drawn.contains(">writes<") && !drawn.contains("NaN"));
-        assert_eq!(ticks(12.9).collect::<Vec<_>>(), [0.0, 5.0, 10.0]);
         let none = Bars { lines: Vec::new(), ..bars };
         assert_eq!(draw(&none, None).into_string(), "");
     }

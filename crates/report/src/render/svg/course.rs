@@ -1,14 +1,13 @@
 //! Values in the course of time: both axes are linear, from zero.
 
-use super::frame::{BOTTOM, LABEL, LEFT, RIGHT, TOP, WIDTH, colour, frame_of_height, round, ticks};
+use super::frame::{
+    BOTTOM, HEADROOM, LEFT, RIGHT, TOP, WIDTH, amounts, colour, frame_of_height, names, round, ticks,
+};
 use crate::page::drawing::{Course, Line};
-use crate::page::quantity::figure;
 use maud::{Markup, html};
 
 /// Several of these stand below each other.
 const HEIGHT: f64 = 230.0;
-/// The height of the drawing over that of the highest value.
-const HEADROOM: f64 = 1.08;
 
 /// Draws the lines, or nothing if all values are zero. With a style, it is a complete SVG file; without one, a part of a page.
 pub(super) fn draw(course: &Course, style: Option<&str>) -> Markup {
@@ -22,20 +21,15 @@ pub(super) fn draw(course: &Course, style: Option<&str>) -> Markup {
     let x = |seconds: f64| LEFT + seconds / latest * (right - LEFT);
     let y = |value: f64| bottom - value / (highest * HEADROOM) * (bottom - TOP);
     let content = html! {
-        @for value in ticks(highest * HEADROOM) {
-            @let at = round(y(value));
-            path.grid d=(format!("M{LEFT} {at}H{right}")) {}
-            text.tick x=(LEFT - 8.0) y=(at + 4.0) text-anchor="end" { (figure(value)) }
-        }
+        (amounts(&course.y_title, highest * HEADROOM, HEIGHT, y))
         @for value in ticks(latest) {
             text.tick x=(round(x(value))) y=(bottom + 18.0) text-anchor="middle" { (value) }
         }
         text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { "seconds" }
-        text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0)) text-anchor="middle" { (course.y_title) }
         @for (index, one) in course.lines.iter().enumerate() {
             path.line.(colour(index)) d=(path(one, x, y)) { title { (one.name) } }
-            text.label.(colour(index)) x=(right + 12.0) y=(TOP + LABEL * (index as f64 + 1.0)) { (one.name) }
         }
+        (names(&course.lines))
     };
     frame_of_height(&course.name, HEIGHT, style, &content)
 }

@@ -1,5 +1,7 @@
 //! What all diagrams share: their size, their margins, and the element around them.
 
+use crate::page::drawing::Line;
+use crate::page::quantity::figure;
 use maud::{Markup, PreEscaped, html};
 
 pub(super) const WIDTH: f64 = 760.0;
@@ -16,6 +18,8 @@ pub(super) const COLOURS: usize = 8;
 /// Ticks between powers of ten, as multiples of the lower one.
 pub(super) const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
+/// The height of a drawing of amounts over that of the largest, which needs space above it.
+pub(super) const HEADROOM: f64 = 1.08;
 /// The number of grid lines of an axis from zero, at most.
 const TICKS: f64 = 5.0;
 
@@ -45,6 +49,28 @@ pub(super) fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
+/// The axis of amounts from zero up to `top`, which `y` places, in a drawing of this height: grid lines, their values, and a title.
+pub(super) fn amounts(title: &str, top: f64, height: f64, y: impl Fn(f64) -> f64) -> Markup {
+    let right = WIDTH - RIGHT;
+    html! {
+        @for value in ticks(top) {
+            @let at = round(y(value));
+            path.grid d=(format!("M{LEFT} {at}H{right}")) {}
+            text.tick x=(LEFT - 8.0) y=(at + 4.0) text-anchor="end" { (figure(value)) }
+        }
+        text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + height - BOTTOM) / 2.0)) text-anchor="middle" { (title) }
+    }
+}
+
+/// The names of lines beside the drawing, each in its colour.
+pub(super) fn names(lines: &[Line]) -> Markup {
+    html! {
+        @for (index, line) in lines.iter().enumerate() {
+            text.label.(colour(index)) x=(WIDTH - RIGHT + 12.0) y=(TOP + LABEL * (index as f64 + 1.0)) { (line.name) }
+        }
+    }
+}
+
 /// Values of grid lines from zero up to `top`, in steps of one, two or five times a power of ten.
 pub(super) fn ticks(top: f64) -> impl Iterator<Item = f64> {
     let least = top / TICKS;
@@ -52,4 +78,14 @@ pub(super) fn ticks(top: f64) -> impl Iterator<Item = f64> {
     let step = STEPS.into_iter().map(|times| times * power).find(|step| *step >= least);
     let step = step.unwrap_or(10.0 * power);
     (0..).map(move |times| f64::from(times) * step).take_while(move |value| *value <= top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grid_lines_are_at_few_round_values() {
+        assert_eq!(ticks(12.9).collect::<Vec<_>>(), [0.0, 5.0, 10.0]);
+    }
 }
