@@ -10,7 +10,7 @@ use toll::SheetError;
 
 /// The schemas of documents that can be compared, with their kinds.
 const SCHEMAS: [(&str, Kind); 6] = [
-    ("iotoll.watch/1", Kind::Watch),
+    (watch::SCHEMA, Kind::Watch),
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
     (bench::MAP_SCHEMA, Kind::Bench(Benchmark::Map)),

@@ -65,7 +65,8 @@ fn degrees(ratio: f64, after: (f64, f64), before: (f64, f64)) -> f64 {
     if all == 0.0 { f64::INFINITY } else { all / (of_after.powi(2) / after.1 + of_before.powi(2) / before.1) }
 }
 
-/// Student's quantile of a two-sided interval.
+/// Student's quantile of a two-sided interval. Batches keep the degrees of freedom far below a million, from which on `statrs`'s search may not
+/// end.
 fn quantile(freedom: f64) -> Option<f64> {
     if freedom.is_infinite() {
         // Nothing varies, so any quantile gives an interval without width.

@@ -5,10 +5,8 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use toll::Stage;
-use watch::{Action, Completed, FUNCTIONS, Interval, Losses, StageSummary};
+use watch::{Action, Completed, FUNCTIONS, INTERVALS_MAX, Interval, Losses, StageSummary};
 
-/// Intervals that `iotoll watch` writes at most.
-const INTERVALS_MAX: usize = 10_000;
 /// Devices that are compared at most, so that a made-up document does not take hours.
 const ADAPTERS_MAX: usize = 4096;
 /// Functions that are listed at most. The kernel's that are known are some forty.

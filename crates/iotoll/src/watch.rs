@@ -6,7 +6,7 @@ use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use ::watch::{Record, Session};
+use ::watch::{Record, SCHEMA, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
 use serde::Serialize;
@@ -15,8 +15,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
-pub(crate) const SCHEMA: &str = "iotoll.watch/1";
 /// Seconds without a command and without `--seconds`.
 const SECONDS_DEFAULT: f64 = 10.0;
 /// How often it looks whether to end.

@@ -63,7 +63,9 @@ fn print(record: &Record, adapter: &str) {
     }
     println!("all lost {}", record.losses.total());
     println!("all unseen {}", record.losses.unseen);
-    println!("all program-ns {:.0}", record.program_ns.unwrap_or_default());
+    if let Some(ns) = record.program_ns {
+        println!("all program-ns {ns:.0}");
+    }
     for one in &record.unwatched {
         println!("not watched: {}: {}", one.function, one.why);
     }

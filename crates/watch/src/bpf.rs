@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "the C library has no function for this system call")]
 
 use crate::assembler::Instruction;
+use crate::release::version;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
@@ -292,30 +293,19 @@ impl Attached {
     /// Attaches a program to the function with this number in BTF.
     pub(crate) fn new(program: &[Instruction], when: When, function: u32) -> Result<Self, AttachError> {
         let program = load(program, PROG_TYPE_TRACING, when as u32, function)?;
-        let mut attributes =
-            RawTracepoint { program: program.as_raw_fd() as u32, ..RawTracepoint::default() };
-        let link = open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)?;
-        Ok(Self { _hook: link, program })
+        Ok(Self { _hook: open_raw(&program, None)?, program })
     }
 
     /// Attaches a program to the kernel's tracepoint of this name.
     pub(crate) fn by_tracepoint(program: &[Instruction], name: &str) -> Result<Self, AttachError> {
-        let name = CString::new(name).map_err(|error| AttachError::Attach(error.into()))?;
         let program = load(program, PROG_TYPE_RAW_TRACEPOINT, 0, 0)?;
-        let mut attributes = RawTracepoint {
-            name: name.as_ptr() as u64,
-            program: program.as_raw_fd() as u32,
-            ..RawTracepoint::default()
-        };
-        let hook = open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)?;
-        Ok(Self { _hook: hook, program })
+        Ok(Self { _hook: open_raw(&program, Some(&c_string(name)?))?, program })
     }
 
     /// Attaches a program by a probe to the function with this name.
     pub(crate) fn by_probe(program: &[Instruction], when: When, function: &str) -> Result<Self, AttachError> {
         let kind = probes().map_err(AttachError::NoProbes)?;
-        let name = CString::new(function).map_err(|error| AttachError::Attach(error.into()))?;
-        let hook = open_probe(kind, when, &name).map_err(AttachError::Attach)?;
+        let hook = open_probe(kind, when, &c_string(function)?).map_err(AttachError::Attach)?;
         let program = load(program, PROG_TYPE_KPROBE, 0, 0)?;
         control(&hook, SET_PROGRAM, program.as_raw_fd()).map_err(AttachError::Attach)?;
         control(&hook, ENABLE, 0).map_err(AttachError::Attach)?;
@@ -370,6 +360,20 @@ fn load(
     })
 }
 
+/// Makes a program run: at the tracepoint of this name, or where it was loaded for.
+fn open_raw(program: &OwnedFd, tracepoint: Option<&CStr>) -> Result<OwnedFd, AttachError> {
+    let mut attributes = RawTracepoint {
+        name: tracepoint.map_or(0, |name| name.as_ptr() as u64),
+        program: program.as_raw_fd() as u32,
+        ..RawTracepoint::default()
+    };
+    open(RAW_TRACEPOINT_OPEN, &mut attributes).map_err(AttachError::Attach)
+}
+
+fn c_string(name: &str) -> Result<CString, AttachError> {
+    CString::new(name).map_err(|error| AttachError::Attach(error.into()))
+}
+
 /// The number of the kernel's probes among its sources of events.
 fn probes() -> io::Result<u32> {
     let text = std::fs::read_to_string(PROBES)?;
@@ -406,9 +410,6 @@ fn control(probe: &OwnedFd, request: libc::c_ulong, number: i32) -> io::Result<(
 
 /// The kernel's version as it compares it with that of a program for probes (before Linux 5.0).
 fn kernel_version() -> u32 {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().unwrap_or(0_u32));
-    let mut next = || numbers.next().unwrap_or(0);
-    (next() << 16) | (next() << 8) | next().min(255)
+    let [major, minor, patch] = version();
+    (major << 16) | (minor << 8) | patch.min(255)
 }

@@ -3,6 +3,7 @@
 use crate::btf::{Btf, KernelFunction};
 use crate::function::{FUNCTIONS, Function};
 use crate::programs::NameOffset;
+use crate::release::{release, version};
 use crate::watcher::WatchError;
 use std::fs;
 
@@ -11,7 +12,7 @@ pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// The number of functions that it does not describe.
 pub(crate) const UNDESCRIBED: u32 = 0;
 /// From this version on the DMA API consists of functions with these parameters, and a device's name is in its first member.
-const KNOWN_SINCE: (u32, u32) = (5, 10);
+const KNOWN_SINCE: [u32; 3] = [5, 10, 0];
 
 /// What is known of this kernel.
 #[derive(Debug)]
@@ -45,21 +46,10 @@ impl Description {
             parameters: function.prototype.iter().map(|&name| name.to_owned()).collect(),
         };
         match &self.btf {
-            _ if function.tracepoints.is_some() => Some(assumed()),
             None => Some(assumed()),
             Some(btf) => {
                 btf.function(function.name).cloned().or_else(|| function.prototype.is_empty().then(assumed))
             }
         }
     }
-}
-
-fn release() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
-}
-
-fn version() -> (u32, u32) {
-    let release = release();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }

@@ -5,6 +5,11 @@ use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
 use serde::{Deserialize, Serialize};
 
+/// The schema of a document with a [`Record`]. Its version increases when a field is removed or changes its meaning, not for new fields.
+pub const SCHEMA: &str = "iotoll.watch/1";
+/// Intervals of a [`Record`] at most. Later ones count in the sums only.
+pub const INTERVALS_MAX: usize = 10_000;
+
 /// The results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

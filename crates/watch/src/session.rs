@@ -2,7 +2,7 @@
 
 use crate::completed::{Completed, completed};
 use crate::function::{Action, Function};
-use crate::record::{Activity, Interval, Mapping, Record, UnwatchedFunction};
+use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, UnwatchedFunction};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
 use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
@@ -11,9 +11,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Intervals that are kept. Later ones count in the sums only.
-const INTERVALS_MAX: usize = 10_000;
-
 /// Watching that goes on until [`Session::finish`].
 #[derive(Debug)]
 pub struct Session {
@@ -21,8 +18,8 @@ pub struct Session {
     first: Snapshot,
     last: Snapshot,
     intervals: Vec<Interval>,
-    /// Only these adapters; all if there are none.
-    chosen: Vec<Bdf>,
+    /// Only these adapters, by their names in the kernel; all if there are none.
+    chosen: Vec<String>,
 }
 
 /// What was read at a moment.
@@ -44,6 +41,7 @@ impl Session {
         if let Some(adapter) = chosen.iter().find(|adapter| !is_here(adapter)) {
             return Err(WatchError::NoAdapter(*adapter));
         }
+        let chosen = chosen.iter().map(Bdf::to_string).collect();
         let mut watcher = Watcher::start();
         let first = snapshot(&mut watcher)?;
         Ok(Self { watcher, last: first.clone(), first, intervals: Vec::new(), chosen })
@@ -98,9 +96,7 @@ impl Session {
         };
         let names = later.completed.keys().cloned();
         let mut adapters = summary::adapters(&earlier.reading, &later.reading, completed, names);
-        let is_chosen =
-            |one: &AdapterSummary| self.chosen.iter().any(|chosen| chosen.to_string() == one.adapter);
-        adapters.retain(|one| self.chosen.is_empty() || is_chosen(one));
+        adapters.retain(|one| self.chosen.is_empty() || self.chosen.contains(&one.adapter));
         adapters
     }
 }

@@ -177,25 +177,7 @@ impl Watcher {
         // Before the others, so that it misses none that they see.
         watcher.clears = Attached::by_tracepoint(&programs::count_clear(watcher.tables()), CLEAR).ok();
         for (index, function) in FUNCTIONS.iter().enumerate() {
-            let kernel = description.function(function);
-            let attached = kernel
-                .as_ref()
-                .map(|kernel| watcher.attach(index + 1, function, kernel, description.name_at));
-            match attached {
-                Some(Ok((hook, attached))) => {
-                    watcher.programs.extend(attached);
-                    watcher.watched.push(function);
-                    if hook == Hook::Probe {
-                        watcher.probed.push(function);
-                    }
-                }
-                // Only an attempt shows whether the kernel has a function that it does not describe.
-                Some(Err(why)) => {
-                    let why = Some(why).filter(|why| !why.is_absence());
-                    watcher.unwatched.push(Unwatched { function, why });
-                }
-                None => watcher.unwatched.push(Unwatched { function, why: None }),
-            }
+            watcher.watch(index + 1, function, &description);
         }
         if watcher.watched.is_empty() {
             let refused = watcher
@@ -232,6 +214,28 @@ impl Watcher {
             probed: Vec::new(),
             unwatched: Vec::new(),
         })
+    }
+
+    /// Watches a function from now on, or keeps why it does not.
+    fn watch(&mut self, number: usize, function: &'static Function, description: &Description) {
+        let Some(kernel) = description.function(function) else {
+            self.unwatched.push(Unwatched { function, why: None });
+            return;
+        };
+        match self.attach(number, function, &kernel, description.name_at) {
+            Ok((hook, attached)) => {
+                self.programs.extend(attached);
+                self.watched.push(function);
+                if hook == Hook::Probe {
+                    self.probed.push(function);
+                }
+            }
+            // Only an attempt shows whether the kernel has a function that it does not describe.
+            Err(why) => {
+                let why = Some(why).filter(|why| !why.is_absence());
+                self.unwatched.push(Unwatched { function, why });
+            }
+        }
     }
 
     /// By a trampoline, which costs less and misses less; where the kernel has none for a function, by probes.

@@ -7,8 +7,8 @@ use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::shorten::shorten;
 use crate::page::table::{Row as TableRow, Table};
 use compare::{
-    Cause, Comparison, Difference, Doubt, Explanation, Group, GroupKind, Quantity, Ratio, Row, Sign, Source,
-    Unit,
+    Cause, Comparison, Difference, Doubt, Explanation, Group, GroupKind, Quantity, Ratio, Row, Side, Sign,
+    Source, Unit,
 };
 use escape::terminal::plain;
 use std::ops::Range;
@@ -24,8 +24,8 @@ pub fn comparison(comparison: &Comparison) -> Page {
     let mut page = Page::titled(verdict(comparison));
     let doubts: Vec<String> = comparison.doubts.iter().map(doubt).collect();
     page.warnings(&doubts);
-    for (side, source) in [("BEFORE", &comparison.before), ("AFTER", &comparison.after)] {
-        page.facts([Fact::known(side, &shorten(&source_words(source), TEXT_WIDTH_MAX))], 8);
+    for (side, source) in [(Side::Before, &comparison.before), (Side::After, &comparison.after)] {
+        page.facts([Fact::known(side.word(), &shorten(&source_words(source), TEXT_WIDTH_MAX))], 8);
     }
     for difference in &comparison.differences {
         page.bullet(difference_words(difference));
