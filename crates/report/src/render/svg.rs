@@ -21,6 +21,9 @@ pub(super) const STYLE: &str = include_str!("svg/plot.css");
 /// What diagrams of errors have besides.
 pub(super) const ERRORS_STYLE: &str = include_str!("svg/errors.css");
 
+/// What flame graphs have besides.
+pub(super) const FLAME_STYLE: &str = include_str!("svg/flame.css");
+
 /// The part of the pages' style that a diagram in its own file needs.
 const FILE_STYLE: &str = "\
 svg { --paper: #fdfdfb; --soft: #5b636d; --line: #d9dcde; background: var(--paper); font-family: system-ui, 'DejaVu Sans', sans-serif }
@@ -34,8 +37,12 @@ pub(super) fn diagram(drawing: &Drawing) -> Markup {
 
 /// A diagram as an SVG file; light or dark as the page that shows it.
 pub fn svg_file(drawing: &Drawing) -> String {
-    let errors_style = if matches!(drawing.0, Kind::Errors(_)) { ERRORS_STYLE } else { "" };
-    draw(drawing, Some(&format!("{FILE_STYLE}{STYLE}{errors_style}"))).into_string() + "\n"
+    let own_style = match drawing.0 {
+        Kind::Errors(_) => ERRORS_STYLE,
+        Kind::Flame(_) => FLAME_STYLE,
+        Kind::Plot(_) | Kind::Bars(_) | Kind::Course(_) => "",
+    };
+    draw(drawing, Some(&format!("{FILE_STYLE}{STYLE}{own_style}"))).into_string() + "\n"
 }
 
 /// Draws any kind of diagram. With a style, it is a complete SVG file; without one, a part of a page.

@@ -36,7 +36,7 @@ pub fn html(page: &Page, kicker: &str, made_by: &str) -> String {
         main { (blocks(&page.blocks, false)) }
         footer { p { "Made by " (made_by) "." } }
     };
-    document(title, &format!("{}{}{STYLE}", svg::STYLE, svg::ERRORS_STYLE), &body)
+    document(title, &[svg::STYLE, svg::ERRORS_STYLE, svg::FLAME_STYLE, STYLE].concat(), &body)
 }
 
 /// Blocks in order; facts, items and warnings that follow each other make one list.
