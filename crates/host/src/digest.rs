@@ -84,6 +84,12 @@ pub struct BootDigest {
     pub windows: NonZeroU32,
     /// Instructions in the stages of DMA mapping.
     pub dma: u64,
+    /// Of these, the stage of invalidations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidation: u64,
+    /// Of these, the stage of bounce buffers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bounce: u64,
     /// Instructions in all other stages.
     pub elsewhere: u64,
     /// Events that a DMA path decides about. A kind that is not here was not counted.
@@ -195,10 +201,17 @@ impl BootDigest {
         Some(Self {
             windows: NonZeroU32::new(u32::try_from(boot.windows.len()).ok()?)?,
             dma: total(true),
+            invalidation: boot.stages.get(&Stage::Invalidation).copied().unwrap_or_default(),
+            bounce: boot.stages.get(&Stage::Bounce).copied().unwrap_or_default(),
             elsewhere: total(false),
             events: events.collect(),
         })
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The word of toll sheets and price lists for an architecture; `None` where there are none.

@@ -6,7 +6,7 @@
 mod fixture;
 
 use fixture::tolls;
-use host::diagnose::{Basis, PathCost, Prediction};
+use host::diagnose::{Basis, Prediction};
 use host::facts::iommu::Kind;
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
@@ -215,7 +215,8 @@ fn an_adapter_with_several_findings_is_counted_once() {
     let inspection = fixture::inspect(strict("6.1.76-x86_64", VTD, NVME), &tolls());
     let [outlook] = inspection.outlooks.as_slice() else { panic!("{:?}", inspection.outlooks) };
     assert_eq!((outlook.address.to_string().as_str(), outlook.io), ("0000:00:01.0", "4 KiB read"));
-    assert_eq!(outlook.today, PathCost { dma_path: DmaPath::TranslatedStrict, ns: 7207.0 });
+    assert_eq!((outlook.today.dma_path, outlook.today.ns), (DmaPath::TranslatedStrict, 7207.0));
+    assert_eq!(outlook.finding.word(), "strict-on-fast-adapter");
     assert_eq!(outlook.after.dma_path, DmaPath::TranslatedLazy);
     let mut untold = tolls();
     untold.sheets.retain(|sheet| sheet.dma_path == DmaPath::TranslatedStrict);

@@ -6,14 +6,17 @@ use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use ::watch::{Record, SCHEMA, Session};
+use ::watch::{Action, AdapterSummary, Record, SCHEMA, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
+use host::diagnose::{MeasuredGain, MeasuredMapping};
+use host::{Host, Inspection, Tree};
 use serde::Serialize;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
+use toll::Stage;
 
 /// Seconds without a command and without `--seconds`.
 const SECONDS_DEFAULT: f64 = 10.0;
@@ -28,6 +31,8 @@ pub(crate) struct Document {
     head: Head,
     #[serde(flatten)]
     record: Record,
+    /// What the fixes of findings would save of what was measured, where that can be said.
+    gains: Vec<MeasuredGain>,
     /// How the command ended, where one was run.
     command_ended: Option<String>,
 }
@@ -102,16 +107,46 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>, is_fine: bo
     if let Some(words) = command_ended.as_ref().filter(|_| !is_fine) {
         head.warnings.push(format!("the command failed: {words}"));
     }
-    let page = report::watch(&head, &record);
+    let gains = gains(&record);
+    let page = report::watch(&head, &record, &gains);
     if let Some(path) = &args.html {
         WholeFile::write(path, report::html(&page, "iotoll · watch", program_version()).as_bytes())?;
     }
     if args.json {
-        return output::print_json(&Document { head, record, command_ended });
+        return output::print_json(&Document { head, record, gains, command_ended });
     }
     if let Some(words) = &command_ended {
         output::print_note(&format!("the command ended: {words}"));
     }
     output::print_text("")?;
     output::print_page(&page)
+}
+
+/// What the fixes of this host's findings would save of what was measured.
+fn gains(record: &Record) -> Vec<MeasuredGain> {
+    let measured = |address: &str| {
+        let adapter = record.adapters.iter().find(|adapter| adapter.adapter == address)?;
+        measured_mapping(adapter, record.seconds)
+    };
+    let inspection = Inspection::of(Host::read(&Tree::live()));
+    let outlooks = inspection.outlooks.iter();
+    outlooks.filter_map(|outlook| outlook.of_measured(&measured(&outlook.address.to_string())?)).collect()
+}
+
+/// An adapter's DMA mapping per I/O, without the time of programs that watched it. `None` if it did no I/O or that time is not known.
+fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMapping> {
+    let (ios, _) = adapter.completed.io()?;
+    let per_io = |ns: u64| ns as f64 / ios as f64;
+    let of_action = |action| adapter.tally(action).map_or(0, |tally| tally.ns);
+    let bounce = adapter.stages.iter().find(|one| one.stage == Stage::Bounce);
+    let bounce = bounce.map_or(Some(0), |one| Some(one.ns.saturating_sub(one.programs_ns?)))?;
+    let (invalidation, hypercall) = (of_action(Action::Invalidate), of_action(Action::CallHypervisor));
+    let all = adapter.ns().saturating_sub(adapter.programs_ns()?);
+    Some(MeasuredMapping {
+        ios_per_second: ios as f64 / seconds,
+        invalidation_ns: per_io(invalidation),
+        hypercall_ns: per_io(hypercall),
+        bounce_ns: per_io(bounce),
+        other_ns: per_io(all.saturating_sub(invalidation + hypercall + bounce)),
+    })
 }

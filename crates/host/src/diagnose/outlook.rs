@@ -1,5 +1,7 @@
 //! This host today beside after the fixes: what an I/O of an adapter takes of a CPU by either DMA path.
 
+use super::finding::Id;
+use super::mapping_counts::MappingCounts;
 use crate::Bdf;
 use toll::{DmaPath, Event};
 
@@ -8,6 +10,8 @@ use toll::{DmaPath, Event};
 pub struct Outlook {
     /// The adapter.
     pub address: Bdf,
+    /// The finding whose fix leads there.
+    pub finding: Id,
     /// The I/O, in a few words.
     pub io: &'static str,
     /// Which of these I/Os, where not all change.
@@ -33,4 +37,6 @@ pub struct PathCost {
     pub dma_path: DmaPath,
     /// What an I/O takes of a CPU.
     pub ns: f64,
+    /// What mapping takes of that, as it was counted.
+    pub mapping: MappingCounts,
 }

@@ -1,5 +1,6 @@
 //! What a change of DMA path is predicted to do to an I/O.
 
+use super::mapping_counts::MappingCounts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use toll::{DmaPath, Estimate, Event, Evidence, Expense};
@@ -80,6 +81,8 @@ pub struct IoCost {
     pub instructions: f64,
     /// Events per I/O, by the mean, of the kinds that can be compared.
     pub events: BTreeMap<Event, f64>,
+    /// What of that is DMA mapping.
+    pub mapping: MappingCounts,
 }
 
 /// How far sheets are from a host, the worst first. The architecture is always the host's.

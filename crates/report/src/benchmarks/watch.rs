@@ -7,6 +7,7 @@ use crate::page::table::{Row, Table};
 use crate::page::{Block, Page};
 use bench::Head;
 use escape::terminal::plain;
+use host::diagnose::MeasuredGain;
 use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, Tally};
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
@@ -53,8 +54,8 @@ pub fn watch_interval(interval: &Interval) -> Vec<String> {
     interval.adapters.iter().filter(has_work).map(line).collect()
 }
 
-/// What mapping cost each adapter.
-pub fn watch(head: &Head, record: &Record) -> Page {
+/// What mapping cost each adapter, and what fixes would save of it.
+pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
     let seconds = figure(record.seconds);
     let mut page = Page::titled(format!("DMA mapping on this kernel within {seconds} s"));
     page.warnings(&head.warnings);
@@ -65,7 +66,8 @@ pub fn watch(head: &Head, record: &Record) -> Page {
         page.prose("No adapter did anything in this time.", 0);
     }
     for adapter in &record.adapters {
-        add_adapter(&mut page, adapter, record);
+        let gain = gains.iter().find(|gain| gain.address.to_string() == adapter.adapter);
+        add_adapter(&mut page, adapter, record, gain);
     }
     page.blocks.extend(watch_drawings::courses(record).into_iter().map(Block::Drawing));
     add_doubts(&mut page, record);
@@ -77,12 +79,13 @@ pub(super) fn device(adapter: &str) -> String {
     if adapter.is_empty() { "no device".to_owned() } else { plain(adapter) }
 }
 
-fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record) {
+fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain: Option<&MeasuredGain>) {
     page.heading(device(&adapter.adapter));
     let io = adapter.completed.io();
     let seconds = record.seconds.max(f64::MIN_POSITIVE);
     page.prose(sentence(adapter, seconds), 2);
-    page.blocks.extend(invalidations(adapter, seconds).map(|words| Block::Prose(words, 2)));
+    let fix = gain.map(gain_words).or_else(|| invalidations(adapter, seconds));
+    page.blocks.extend(fix.map(|words| Block::Prose(words, 2)));
     if adapter.actions.is_empty() {
         return;
     }
@@ -153,6 +156,30 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
         "{done}. DMA mapping took {} of a core{}{watching}.",
         cores(ns / 1e9 / seconds),
         each.unwrap_or_default()
+    )
+}
+
+/// What the fix of a finding would save, and where to find the fix.
+fn gain_words(gain: &MeasuredGain) -> String {
+    let MeasuredGain {
+        address,
+        finding,
+        dma_path_now,
+        dma_path_then,
+        counted_io,
+        now_ns,
+        then_ns,
+        cores_saved,
+    } = gain;
+    let verb = if *cores_saved > 0.0 { "save" } else { "cost" };
+    format!(
+        "The fix of {} would {verb} about {} of a core at this load. DMA mapping takes {} per I/O on {dma_path_now}: measured, less the part \
+         of watching. It would take {} on {dma_path_then}: predicted from that, and from the instructions and events of a {counted_io} that \
+         were counted on both. iotoll inspect --adapter {address} shows the fix, its risk and the way back.",
+        finding.word(),
+        cores(cores_saved.abs()),
+        time(*now_ns),
+        time(*then_ns),
     )
 }
 

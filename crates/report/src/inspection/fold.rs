@@ -161,6 +161,7 @@ mod tests {
 
     fn prediction(what: &str) -> Prediction {
         let pays = || host::diagnose::IoCost {
+            mapping: host::diagnose::MappingCounts::default(),
             preset: String::new(),
             dma_path: toll::DmaPath::TceWindow,
             instructions: 1.0,

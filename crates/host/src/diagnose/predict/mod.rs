@@ -11,7 +11,7 @@ mod words;
 
 use super::outlook::{Outlook, PathCost};
 use super::prediction::Prediction;
-use super::{Basis, Case, Finding};
+use super::{Basis, Case, Finding, Id};
 use crate::Bdf;
 use crate::facts::{Adapter, Host};
 use change::{Change, Working};
@@ -37,8 +37,10 @@ pub(super) fn add(findings: &mut [Finding], case: &Case<'_>) -> Vec<Outlook> {
             }
             // Of two findings that lead an adapter elsewhere, the worse decides where.
             let address = adapter.function.address;
-            let ours: Vec<_> =
-                predictions.iter().filter_map(|(io, one)| outlook(address, *io, change, one)).collect();
+            let ours: Vec<_> = predictions
+                .iter()
+                .filter_map(|(io, one)| outlook(address, finding.id, *io, change, one))
+                .collect();
             if !ours.is_empty() {
                 outlooks.entry(address).or_insert(ours);
             }
@@ -48,14 +50,21 @@ pub(super) fn add(findings: &mut [Finding], case: &Case<'_>) -> Vec<Outlook> {
 }
 
 /// What a prediction says of one adapter; nothing if it has no prices.
-fn outlook(address: Bdf, io: Workload, change: Change, prediction: &Prediction) -> Option<Outlook> {
+fn outlook(
+    address: Bdf,
+    finding: Id,
+    io: Workload,
+    change: Change,
+    prediction: &Prediction,
+) -> Option<Outlook> {
     let time = prediction.time.as_ref()?;
     Some(Outlook {
         address,
+        finding,
         io: io.words(),
         only: change.only,
-        today: PathCost { dma_path: change.from, ns: time.now_ns },
-        after: PathCost { dma_path: change.to, ns: time.then_ns },
+        today: PathCost { dma_path: change.from, ns: time.now_ns, mapping: prediction.now.mapping },
+        after: PathCost { dma_path: change.to, ns: time.then_ns, mapping: prediction.then.mapping },
         half_width_ns: time.half_width_ns,
         cpu_saved: time.cpu_saved,
         platform: time.platform.clone(),

@@ -5,6 +5,7 @@ use super::nearest::{Pair, Side};
 use super::number_text::{EVENTS_MIN, count, event_name, listed, percent};
 use super::place::Environment;
 use super::time;
+use crate::diagnose::mapping_counts::MappingCounts;
 use crate::diagnose::prediction::{IoCost, Prediction, Saved};
 use crate::digest::{BootDigest, EVENTS, SheetDigest, TollDigest};
 use crate::kernel::{Family, KernelVersion};
@@ -45,6 +46,7 @@ fn pays(side: Side<'_>, other: &TollDigest) -> IoCost {
         dma_path: side.sheet.dma_path,
         instructions: side.toll.instructions_per_io(),
         events: events.filter_map(|event| Some((*event, side.toll.events_per_io(*event)?))).collect(),
+        mapping: MappingCounts::of(side.toll),
     }
 }
 
