@@ -46,11 +46,13 @@ pub use client::run_net;
 pub use frame::FrameError;
 pub use path::{NetAdapter, NetPath};
 pub use result::{
-    HostCpu, NET_SCHEMA, NetBenchmark, NetCell, NetCpu, NetHost, NetRound, NetSettings, NetTest, SideCpu, Usage,
+    HostCpu, NET_SCHEMA, NetBenchmark, NetCell, NetCpu, NetHost, NetRound, NetSettings, NetTest, SideCpu,
+    Usage,
 };
 pub use secret::{Secret, SecretError};
 pub use server::{ServeLimits, ServerEvent, serve};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -74,6 +76,13 @@ const REPLY_MAX: Duration = Duration::from_secs(10);
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Of a thread that moves data, whose buffers are on the heap.
 const STACK_BYTES: usize = 128 << 10;
+
+/// Allows this process as many open files as it may have: 1,024 instances need more than the usual limit.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Without more, what can't be opened is an error of its own.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
 
 /// Why a measurement or a server failed.
 #[derive(Debug, thiserror::Error)]

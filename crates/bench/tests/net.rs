@@ -58,7 +58,8 @@ fn settings(tests: &[NetTest]) -> NetSettings {
 }
 
 fn measure(address: SocketAddr, secret: &Secret, settings: NetSettings) -> Result<NetBenchmark, NetError> {
-    let origin = Origin { made_by: "the test".to_owned(), command: Vec::new(), date: "2026-11-27".to_owned() };
+    let origin =
+        Origin { made_by: "the test".to_owned(), command: Vec::new(), date: "2026-11-27".to_owned() };
     let host = HostPort { host: address.ip().to_string(), port: address.port() };
     run_net(&host, secret, settings, origin, &AtomicBool::new(false), &mut |_, _| ())
 }
@@ -121,7 +122,9 @@ const OPENING_BYTES: usize = 83;
 #[test]
 fn strangers_get_a_greeting_and_nothing_else() {
     with_server(ServeLimits::default(), |address, events| {
-        for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; OPENING_BYTES], &[1; OPENING_BYTES], &[0xff; 100_000]] {
+        for garbage in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; OPENING_BYTES], &[1; OPENING_BYTES], &[0xff; 100_000]]
+        {
             let mut stream = TcpStream::connect(address).unwrap();
             // It may already be closed.
             let _ = stream.write_all(garbage);
@@ -196,7 +199,12 @@ fn what_a_client_sent_is_worth_nothing_in_another_connection() {
 fn a_second_client_is_told_that_it_has_to_wait() {
     with_server(ServeLimits::default(), |address, events| {
         thread::scope(|scope| {
-            let long = NetSettings { seconds: 1.0, rounds: 1, instances: vec![1], ..settings(&[NetTest::TcpStream]) };
+            let long = NetSettings {
+                seconds: 1.0,
+                rounds: 1,
+                instances: vec![1],
+                ..settings(&[NetTest::TcpStream])
+            };
             let first = scope.spawn(move || measure(address, &secret(SECRET), long));
             while !matches!(events.recv().unwrap(), ServerEvent::Test { .. }) {}
             let second = measure(address, &secret(SECRET), settings(&[NetTest::UdpRr])).unwrap_err();
@@ -252,8 +260,13 @@ fn a_server_that_is_stopped_ends_the_client() {
 fn datagrams_of_others_get_no_answer() {
     with_server(ServeLimits::default(), |address, events| {
         thread::scope(|scope| {
-            let long =
-                NetSettings { seconds: 1.0, rounds: 1, instances: vec![1], bytes: vec![Bytes(64)], ..settings(&[NetTest::UdpRr]) };
+            let long = NetSettings {
+                seconds: 1.0,
+                rounds: 1,
+                instances: vec![1],
+                bytes: vec![Bytes(64)],
+                ..settings(&[NetTest::UdpRr])
+            };
             let client = scope.spawn(move || measure(address, &secret(SECRET), long));
             while !matches!(events.recv().unwrap(), ServerEvent::Test { .. }) {}
             let table = fs::read_to_string("/proc/net/udp").unwrap();

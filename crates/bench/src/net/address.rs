@@ -10,7 +10,9 @@ pub const PORT_DEFAULT: u16 = 9417;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
     /// Of this host.
-    #[error("expected an address of this host, as 192.0.2.1, 192.0.2.1:{PORT_DEFAULT} or [2001:db8::1]:{PORT_DEFAULT}; no name")]
+    #[error(
+        "expected an address of this host, as 192.0.2.1, 192.0.2.1:{PORT_DEFAULT} or [2001:db8::1]:{PORT_DEFAULT}; no name"
+    )]
     Listen,
     /// Of another.
     #[error("expected a host, as its name, 192.0.2.1, HOST:{PORT_DEFAULT} or [2001:db8::1]:{PORT_DEFAULT}")]

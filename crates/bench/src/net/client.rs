@@ -44,6 +44,7 @@ pub fn run_net(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<NetBenchmark, NetError> {
     let combinations = combinations(&settings)?;
+    super::raise_file_limit();
     let mut client = Client::connect(server, secret, stop)?;
     let seconds = settings.seconds + settings.warm_up_seconds;
     if seconds > client.welcome.seconds_max {
@@ -119,7 +120,9 @@ impl Sockets {
                 let (socket, token) = &sockets[instance];
                 load::exchange_datagrams(socket, *token, bytes, phase, quit)
             }
-            Self::Tcp(streams) if test == NetTest::TcpStream => load::send_stream(&streams[instance], bytes, quit),
+            Self::Tcp(streams) if test == NetTest::TcpStream => {
+                load::send_stream(&streams[instance], bytes, quit)
+            }
             Self::Tcp(streams) => load::exchange_requests(&streams[instance], bytes, phase, quit),
         }
     }
@@ -292,7 +295,8 @@ impl<'s> Client<'s> {
         instance: u16,
         fail: &dyn Fn(&'static str, io::Error) -> NetError,
     ) -> Result<TcpStream, NetError> {
-        let stream = TcpStream::connect_timeout(&self.peer, CONNECT_MAX).map_err(|error| fail("connect", error))?;
+        let stream =
+            TcpStream::connect_timeout(&self.peer, CONNECT_MAX).map_err(|error| fail("connect", error))?;
         let attached = handshake::attach(&stream, &self.keys, instance, Limit::after(REPLY_MAX, self.stop));
         attached.map_err(|source| NetError::Session { address: self.peer, source })?;
         Ok(stream)

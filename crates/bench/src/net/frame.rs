@@ -117,7 +117,10 @@ impl Channel {
     }
 
     /// Receives a message.
-    pub(super) fn receive<Message: DeserializeOwned>(&mut self, limit: Limit<'_>) -> Result<Message, FrameError> {
+    pub(super) fn receive<Message: DeserializeOwned>(
+        &mut self,
+        limit: Limit<'_>,
+    ) -> Result<Message, FrameError> {
         let mut length = [0; 4];
         self.read(&mut length, limit)?;
         let mut frame = vec![0; body_length(length)? + MAC_BYTES];
@@ -155,7 +158,10 @@ mod tests {
         assert_eq!(receive.unpack(&first[4..]).unwrap(), b"first");
         assert!(matches!(receive.unpack(&first[4..]), Err(FrameError::Code)), "sent again");
         assert_eq!(receive.unpack(&second[4..]).unwrap(), b"second");
-        assert!(matches!(Direction::new(key(b"b")).unpack(&first[4..]), Err(FrameError::Code)), "another key");
+        assert!(
+            matches!(Direction::new(key(b"b")).unpack(&first[4..]), Err(FrameError::Code)),
+            "another key"
+        );
         assert!(matches!(send.pack(&vec![0; BODY_MAX + 1]), Err(FrameError::Length { .. })));
     }
 

@@ -32,10 +32,7 @@ pub(super) enum Purpose {
     /// Requests and replies.
     Control,
     /// Data of an instance of a session's test.
-    Data {
-        session: SessionId,
-        instance: u16,
-    },
+    Data { session: SessionId, instance: u16 },
 }
 
 /// What a client sends first.

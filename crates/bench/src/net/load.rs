@@ -91,7 +91,8 @@ pub(super) fn exchange_datagrams(
         number += 1;
         request[TOKEN_BYTES..HEADER_BYTES].copy_from_slice(&number.to_le_bytes());
         let started = Instant::now();
-        let is_answered = send_datagram(socket, &request)? && await_answer(socket, &request, &mut answer, started)?;
+        let is_answered =
+            send_datagram(socket, &request)? && await_answer(socket, &request, &mut answer, started)?;
         match is_answered {
             true if phase.is_measured() => tally.count(started),
             true => {}

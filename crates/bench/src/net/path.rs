@@ -1,7 +1,9 @@
 //! The way from an address of this host to another: the interface that the kernel's route leads through, and the adapters below it.
 
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::net::IpAddr;
@@ -162,7 +164,8 @@ fn adapter(folder: &Path) -> NetAdapter {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     // The nearest PCI function above it: virtio's device is below its function, and a USB adapter below its host controller, whose DMA it is.
     let device = fs::canonicalize(folder.join("device")).unwrap_or_default();
-    let is_pci = |path: &&Path| path.join("subsystem").canonicalize().is_ok_and(|bus| bus.ends_with("bus/pci"));
+    let is_pci =
+        |path: &&Path| path.join("subsystem").canonicalize().is_ok_and(|bus| bus.ends_with("bus/pci"));
     NetAdapter {
         interface: name(&real).unwrap_or_default(),
         driver: fs::canonicalize(folder.join("device/driver")).ok().and_then(|driver| name(&driver)),

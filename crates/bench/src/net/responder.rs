@@ -40,9 +40,12 @@ impl Responder {
         let bytes = preparation.bytes as usize;
         let test = preparation.test;
         match sockets {
-            Sockets::Udp(sockets) => sockets.into_iter().enumerate().try_for_each(|(index, (socket, token))| {
-                responder.spawn(index, move |quit, count| answer_datagrams(&socket, token, bytes, quit, count))
-            }),
+            Sockets::Udp(sockets) => {
+                sockets.into_iter().enumerate().try_for_each(|(index, (socket, token))| {
+                    responder
+                        .spawn(index, move |quit, count| answer_datagrams(&socket, token, bytes, quit, count))
+                })
+            }
             Sockets::Tcp(streams) => streams.into_iter().enumerate().try_for_each(|(index, stream)| {
                 responder.spawn(index, move |quit, count| match test {
                     NetTest::TcpStream => receive_stream(&stream, bytes, quit, count),

@@ -113,6 +113,7 @@ pub fn serve(
     stop: &AtomicBool,
     event: &(dyn Fn(ServerEvent) + Sync),
 ) -> Result<(), NetError> {
+    super::raise_file_limit();
     let fail = |source| NetError::Listen { address: address.0, source };
     let listener = TcpListener::bind(address.0).map_err(fail)?;
     // Between poll and accept a connection may vanish.
@@ -136,8 +137,9 @@ pub fn serve(
                 continue;
             }
             let server = &server;
-            let started =
-                thread::Builder::new().name("net".to_owned()).spawn_scoped(scope, move || server.handle(stream, peer));
+            let started = thread::Builder::new()
+                .name("net".to_owned())
+                .spawn_scoped(scope, move || server.handle(stream, peer));
             if started.is_err() {
                 server.strangers.fetch_sub(1, Ordering::Relaxed);
             }

@@ -112,7 +112,9 @@ impl Session<'_> {
             let local = self.channel.stream().local_addr()?;
             let sockets = match bind_datagrams(local, self.peer, &preparation.ports) {
                 Ok(sockets) => sockets,
-                Err(error) => return Ok(Reply::Failed(format!("the server can't open its sockets: {error}"))),
+                Err(error) => {
+                    return Ok(Reply::Failed(format!("the server can't open its sockets: {error}")));
+                }
             };
             for socket in &sockets {
                 ports.push(socket.local_addr()?.port());
@@ -190,11 +192,7 @@ fn check(preparation: &Preparation, limits: &ServeLimits) -> Result<(), String> 
 }
 
 /// A socket for each port of the client, connected: the kernel drops what others send.
-fn bind_datagrams(
-    local: SocketAddr,
-    peer: SocketAddr,
-    ports: &[u16],
-) -> std::io::Result<Vec<UdpSocket>> {
+fn bind_datagrams(local: SocketAddr, peer: SocketAddr, ports: &[u16]) -> std::io::Result<Vec<UdpSocket>> {
     let with_port = |mut address: SocketAddr, port| {
         address.set_port(port);
         address

@@ -22,9 +22,8 @@ pub(super) fn size_limits(test: NetTest) -> (u64, u64) {
 /// Warnings about a side's program and machine.
 pub(super) fn of_side(machine: &HostSummary) -> Vec<String> {
     let governor = machine.governor.as_ref().filter(|governor| *governor != "performance");
-    let frequency = governor.map(|governor| {
-        format!("the CPUs' frequency varies (governor {governor}); `performance` holds it")
-    });
+    let frequency = governor
+        .map(|governor| format!("the CPUs' frequency varies (governor {governor}); `performance` holds it"));
     of_machine(machine).into_iter().chain(frequency).collect()
 }
 
@@ -38,7 +37,8 @@ pub(super) fn of_benchmark(benchmark: &NetBenchmark, of_server: &[String]) -> Ve
         );
     }
     let sides = [("client", &benchmark.client), ("server", &benchmark.server)];
-    warnings.extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_path(&host.path)?))));
+    warnings
+        .extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_path(&host.path)?))));
     warnings.extend(of_side(&benchmark.client.machine).iter().map(|words| format!("client: {words}")));
     warnings.extend(of_server.iter().map(|words| format!("server: {words}")));
     warnings.extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_busy(host)?))));
@@ -55,9 +55,9 @@ fn of_path(path: &NetPath) -> Option<String> {
         (false, true, Some(name)) => Some(format!(
             "virtual interface ({name}), as far as sysfs shows: no adapter's DMA is in these figures"
         )),
-        (false, true, None) => {
-            Some("the interface is unknown, so it is open whether an adapter's DMA is in these figures".to_owned())
-        }
+        (false, true, None) => Some(
+            "the interface is unknown, so it is open whether an adapter's DMA is in these figures".to_owned(),
+        ),
         (false, false, _) => None,
     }
 }
