@@ -1,6 +1,7 @@
 //! The page of a benchmark of the network to another host: rates, round trips and CPU time, by size and number of instances.
 
 use super::net_drawings;
+use crate::page::drawing::Drawing;
 use crate::page::fact::Fact;
 use crate::page::quantity::{count, figure, grouped, time};
 use crate::page::table::{Row, Table};
@@ -21,9 +22,6 @@ pub fn net_benchmark(benchmark: &NetBenchmark) -> Page {
     page.facts([Fact::known("evidence", &benchmark.head.evidence.to_string())], NAMES);
     for (side, host) in [("client", &benchmark.client), ("server", &benchmark.server)] {
         page.facts([Fact::known(side, &host_words(host))], NAMES);
-    }
-    for drawing in net_drawings::net_drawings(benchmark) {
-        page.push(Block::Drawing(drawing));
     }
     for test in &benchmark.settings.tests {
         add_test(&mut page, benchmark, *test);
@@ -90,6 +88,7 @@ fn add_test(page: &mut Page, benchmark: &NetBenchmark, test: NetTest) {
         page.table(by_size(benchmark, &cells, &|cell| spread(cell.transactions_per_second, figure)));
         page.prose("Median round trip:", 2);
         page.table(by_size(benchmark, &cells, &|cell| spread(cell.round_trip_p50_ns, time)));
+        add_drawings(page, net_drawings::round_trips(benchmark, test));
         let percentiles: [(&str, Percentile); 2] =
             [("99 of 100", |latency| latency.p99_ns), ("999 of 1,000", |latency| latency.p99_9_ns)];
         for (words, percentile) in percentiles {
@@ -107,6 +106,7 @@ fn add_test(page: &mut Page, benchmark: &NetBenchmark, test: NetTest) {
         page.table(by_size(benchmark, &cells, &|cell| {
             spread(cell.bytes_per_second, |bytes| figure(bytes * 8.0 / 1e9))
         }));
+        add_drawings(page, net_drawings::throughput(benchmark, test));
     }
     if cells.iter().any(|cell| cell.lost > 0) {
         page.prose("Datagrams without an answer within 200 ms, of all rounds:", 2);
@@ -115,6 +115,12 @@ fn add_test(page: &mut Page, benchmark: &NetBenchmark, test: NetTest) {
     let each = if test.has_answers() { "transaction" } else { "message of a stream" };
     page.prose(format!("CPU time per {each}:"), 2);
     page.table(cpu_table(benchmark, &cells));
+    add_drawings(page, net_drawings::cpu_times(benchmark, test));
+}
+
+/// Adds drawings, for renderers that can draw.
+fn add_drawings(page: &mut Page, drawings: impl IntoIterator<Item = Drawing>) {
+    drawings.into_iter().for_each(|drawing| page.push(Block::Drawing(drawing)));
 }
 
 /// A value of each cell: a row for each size, a column for each number of instances.

@@ -11,49 +11,45 @@ const LINES_MAX: usize = 8;
 /// What is drawn of a cell.
 type Value = fn(&NetCell) -> Option<Summary>;
 
-/// All drawings, those of each test together.
-pub(super) fn net_drawings(benchmark: &NetBenchmark) -> Vec<Drawing> {
-    benchmark.settings.tests.iter().flat_map(|test| of_test(benchmark, *test)).collect()
+/// The median round trips of a test by size.
+pub(super) fn round_trips(benchmark: &NetBenchmark, test: NetTest) -> Option<Drawing> {
+    let lines = lines_by_size(benchmark, test, |cell| cell.round_trip_p50_ns);
+    plot(format!("{test}: median round trip by message size"), SIZE, "round trip, microseconds", lines)
 }
 
-fn of_test(benchmark: &NetBenchmark, test: NetTest) -> Vec<Drawing> {
-    let first = if test.has_answers() {
-        let value: Value = |cell| cell.round_trip_p50_ns;
-        plot(
-            format!("{test}: median round trip by message size"),
-            "microseconds",
-            lines_by_size(benchmark, test, value, 1e-3),
-        )
-    } else {
-        Plot {
-            x_title: "instances".to_owned(),
-            ..plot(
-                format!("{test}: throughput by instances"),
-                "gigabits per second",
-                lines_by_instances(benchmark, test),
-            )
-        }
-    };
+/// The throughput of a test by number of instances.
+pub(super) fn throughput(benchmark: &NetBenchmark, test: NetTest) -> Option<Drawing> {
+    let lines = lines_by_instances(benchmark, test);
+    plot(format!("{test}: throughput by instances"), "instances", "gigabits per second", lines)
+}
+
+/// CPU time of each side per transaction of a test by size.
+pub(super) fn cpu_times(benchmark: &NetBenchmark, test: NetTest) -> Vec<Drawing> {
     let sides: [(&str, Value); 2] =
         [("client", |cell| cell.cpu.client.host_ns), ("server", |cell| cell.cpu.server.host_ns)];
-    let cpu = sides.map(|(side, value)| {
+    let drawing = |(side, value): (&str, Value)| {
         let name = format!("{test}: CPU time of the {side}'s whole host per transaction by message size");
-        plot(name, "microseconds of CPU", lines_by_size(benchmark, test, value, 1e-3))
-    });
-    let plots =
-        [first].into_iter().chain(cpu).filter(|plot| plot.lines.iter().any(|line| !line.points.is_empty()));
-    plots.map(|plot| Drawing(Kind::Plot(plot))).collect()
+        let y_title = format!("CPU time of the {side}, microseconds");
+        plot(name, SIZE, &y_title, lines_by_size(benchmark, test, value))
+    };
+    sides.into_iter().filter_map(drawing).collect()
 }
 
-fn plot(name: String, y_title: &str, lines: Vec<Line>) -> Plot {
-    Plot { name, x_title: "bytes of a message".to_owned(), y_title: y_title.to_owned(), lines, mark: None }
+/// The title of an axis of sizes.
+const SIZE: &str = "bytes of a message";
+
+/// A plot, if it has a point.
+fn plot(name: String, x_title: &str, y_title: &str, lines: Vec<Line>) -> Option<Drawing> {
+    let has_points = lines.iter().any(|line| !line.points.is_empty());
+    let (x_title, y_title) = (x_title.to_owned(), y_title.to_owned());
+    has_points.then(|| Drawing(Kind::Plot(Plot { name, x_title, y_title, lines, mark: None })))
 }
 
-/// A line for each number of instances, with a point for each size.
-fn lines_by_size(benchmark: &NetBenchmark, test: NetTest, value: Value, scale: f64) -> Vec<Line> {
+/// A line for each number of instances, with a point for each size, in microseconds.
+fn lines_by_size(benchmark: &NetBenchmark, test: NetTest, value: Value) -> Vec<Line> {
     let line = |instances: &u16| {
         let cells = benchmark.cells.iter().filter(|cell| cell.test == test && cell.instances == *instances);
-        let point = |cell: &NetCell| Some((cell.bytes.0 as f64, value(cell)?.median * scale));
+        let point = |cell: &NetCell| Some((cell.bytes.0 as f64, value(cell)?.median / 1e3));
         Line { name: count(usize::from(*instances), "instance"), points: sorted(cells.filter_map(point)) }
     };
     benchmark.settings.instances.iter().take(LINES_MAX).map(line).collect()
