@@ -72,6 +72,8 @@ pub const LOST_AFTER: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(50);
 /// How long the other side may take to answer, besides the time of a test.
 const REPLY_MAX: Duration = Duration::from_secs(10);
+/// The longest round, whatever a server is told to allow: a day.
+const SECONDS_MAX: f64 = 86_400.0;
 /// Without progress for so long, an instance gives up.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Of a thread that moves data, whose buffers are on the heap.

@@ -162,6 +162,23 @@ fn signals_end_both_sides() {
 }
 
 #[test]
+fn a_server_that_stalls_ends_the_client_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = secret(folder.path());
+    let mut server = Server::start(&secret, &[]);
+    let options = ["--seconds", "1", "--instances", "2", "--test", "tcp-stream", "--size", "64K"];
+    let running =
+        client(&secret, &server.address, &options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    server.await_line("tcp-stream");
+    server.signal("-STOP");
+    // It waits for ten seconds.
+    let output = running.unwrap().wait_with_output().unwrap();
+    server.signal("-CONT");
+    failed(&output, &format!("the session with {} ended", server.address));
+    server.await_line("session ended");
+}
+
+#[test]
 fn secrets_and_addresses_that_are_not_safe_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let good = secret(folder.path());

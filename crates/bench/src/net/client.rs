@@ -13,7 +13,7 @@ use super::secret::Secret;
 use super::session::{boot, usage};
 use super::timed::Limit;
 use super::warning::{self, size_limits};
-use super::{NetError, POLL, REPLY_MAX, STACK_BYTES};
+use super::{NetError, POLL, REPLY_MAX, SECONDS_MAX, STACK_BYTES};
 use crate::bytes::Bytes;
 use crate::head::{Head, Origin};
 use crate::host_summary::HostSummary;
@@ -43,11 +43,25 @@ pub fn run_net(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<NetBenchmark, NetError> {
+    let measured = measure(server, secret, settings, origin, stop, progress);
+    // Whatever a signal interrupted fails in a way of its own.
+    measured.map_err(|error| if stop.load(Ordering::Relaxed) { NetError::Stopped } else { error })
+}
+
+fn measure(
+    server: &HostPort,
+    secret: &Secret,
+    settings: NetSettings,
+    origin: Origin,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<NetBenchmark, NetError> {
     let combinations = combinations(&settings)?;
     super::raise_file_limit();
     let mut client = Client::connect(server, secret, stop)?;
     let seconds = settings.seconds + settings.warm_up_seconds;
-    if seconds > client.welcome.seconds_max {
+    let is_time = settings.seconds > 0.0 && settings.warm_up_seconds >= 0.0;
+    if !is_time || seconds > client.welcome.seconds_max.min(SECONDS_MAX) {
         return Err(NetError::Seconds { seconds, max: client.welcome.seconds_max });
     }
     let machine = HostSummary::here();
@@ -163,7 +177,6 @@ impl<'s> Client<'s> {
         match reply {
             Ok(Reply::Failed(reason)) => Err(NetError::Refused { address: self.peer, reason }),
             Ok(reply) => Ok(reply),
-            Err(_) if self.stop.load(Ordering::Relaxed) => Err(NetError::Stopped),
             Err(source) => Err(NetError::Session { address: self.peer, source }),
         }
     }

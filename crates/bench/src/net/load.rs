@@ -200,3 +200,65 @@ fn ended(tally: Tally, quit: &AtomicBool) -> Result<Tally, LoadError> {
         false => Err(LoadError::Io("the connection ended", ErrorKind::ConnectionAborted.into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    /// A pair of sockets that are connected to each other.
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
+        sockets[1].connect(sockets[0].local_addr().unwrap()).unwrap();
+        sockets.into()
+    }
+
+    /// The other side leaves out each thousandth answer, and sends an old one and one of another session before each.
+    #[test]
+    fn lost_datagrams_are_counted_and_are_in_no_latency() {
+        let (client, server) = pair();
+        let (phase, quit, dropped) = (Phase::default(), AtomicBool::new(false), AtomicU64::new(0));
+        phase.measure();
+        let tally = std::thread::scope(|scope| {
+            let load = scope.spawn(|| exchange_datagrams(&client, 7, 64, &phase, &quit).ok().unwrap());
+            scope.spawn(|| {
+                server.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+                let (mut buffer, mut old) = ([0; 64], [0; 64]);
+                let mut number = 0;
+                while !quit.load(Ordering::Relaxed) {
+                    let Ok(64) = server.recv(&mut buffer) else { continue };
+                    number += 1;
+                    let mut other = buffer;
+                    other[0] ^= 1;
+                    // The client may be gone already.
+                    let _ = server.send(&old).and_then(|_| server.send(&other));
+                    if number % 1000 == 0 {
+                        dropped.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        let _ = server.send(&buffer);
+                    }
+                    old = buffer;
+                }
+            });
+            while dropped.load(Ordering::Relaxed) < 3 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            quit.store(true, Ordering::Relaxed);
+            load.join().unwrap()
+        });
+        assert_eq!(tally.lost, dropped.load(Ordering::Relaxed));
+        let round_trips = tally.round_trips.percentiles();
+        assert_eq!(round_trips.samples, tally.transactions);
+        assert!(tally.transactions >= 2 * 999, "{}", tally.transactions);
+        assert!(round_trips.p50_ns.unwrap() < LOST_AFTER.as_nanos() as u64);
+    }
+
+    #[test]
+    fn without_answers_an_instance_gives_up() {
+        let (client, _server) = pair();
+        let stalled = exchange_datagrams(&client, 7, 64, &Phase::default(), &AtomicBool::new(false));
+        assert!(matches!(stalled, Err(LoadError::Stalled)));
+    }
+}

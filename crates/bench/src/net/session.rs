@@ -9,7 +9,7 @@ use super::responder::{Responder, Sockets};
 use super::result::{NetTest, Usage};
 use super::server::{ServeLimits, ServerEvent};
 use super::timed::Limit;
-use super::{REPLY_MAX, warning};
+use super::{REPLY_MAX, SECONDS_MAX, warning};
 use crate::host_summary::HostSummary;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -128,7 +128,9 @@ impl Session<'_> {
             bytes: preparation.bytes,
             instances: preparation.instances,
         });
-        let deadline = Instant::now() + Duration::from_secs_f64(self.limits.seconds_max) + 3 * REPLY_MAX;
+        let deadline = Instant::now()
+            + Duration::from_secs_f64(self.limits.seconds_max.max(0.0).min(SECONDS_MAX))
+            + 3 * REPLY_MAX;
         *cell = Some(Cell { preparation, deadline, state });
         Ok(Reply::Prepared { cell: number, ports })
     }
