@@ -130,6 +130,7 @@ fn two_documents_are_compared() {
     }
 }
 
+/// SIGTERM, since SIGINT may be ignored where tests run in the background.
 #[test]
 fn signals_end_both_sides() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +143,7 @@ fn signals_end_both_sides() {
         .spawn()
         .unwrap();
     server.await_line("tcp-rr");
-    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &running.id().to_string()]).status().unwrap().success());
     assert_eq!(running.wait().unwrap().code(), Some(2));
     failed(&running.wait_with_output().unwrap(), "stopped before the end");
     server.await_line("session ended");
@@ -155,8 +156,8 @@ fn signals_end_both_sides() {
     let running =
         client(&secret, &server.address, &long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     server.await_line("tcp-rr");
-    server.signal("-INT");
-    assert_eq!(server.child.wait().unwrap().code(), Some(0), "Ctrl-C is how a server ends");
+    server.signal("-TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0), "a signal is how a server ends");
     let output = running.unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
