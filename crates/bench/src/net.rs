@@ -33,11 +33,13 @@ mod handshake;
 mod load;
 mod message;
 mod path;
+mod profile;
 mod responder;
 mod result;
 mod secret;
 mod server;
 mod session;
+mod socket_options;
 mod timed;
 mod warning;
 
@@ -45,6 +47,7 @@ pub use address::{BadAddress, HostPort, ListenAddress, PORT_DEFAULT};
 pub use client::run_net;
 pub use frame::FrameError;
 pub use path::{NetAdapter, NetPath};
+pub use profile::NotRun;
 pub use result::{
     HostCpu, NET_SCHEMA, NetBenchmark, NetCell, NetCpu, NetHost, NetRound, NetSettings, NetTest, SideCpu,
     Usage,

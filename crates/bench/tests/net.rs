@@ -54,6 +54,7 @@ fn settings(tests: &[NetTest]) -> NetSettings {
         rounds: 2,
         seconds: 0.05,
         warm_up_seconds: 0.02,
+        ..NetSettings::default()
     }
 }
 

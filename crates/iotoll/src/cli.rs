@@ -817,6 +817,7 @@ Examples:
   iotoll bench net --listen 192.0.2.2 --secret net.secret            on one host, until Ctrl-C
   iotoll bench net 192.0.2.2 --secret net.secret --html net.html     on the other
   iotoll bench net 192.0.2.2 --secret net.secret --test tcp-rr --size 1,1K --instances 1,16 --json
+  iotoll bench net 192.0.2.2 --secret net.secret --profile experiments/uperf/udp-rr.xml --set n=8 --set size=64
 
 A round trip is an application's: from before it sends to after it has received. Each instance is a thread with a socket and one \
 message in flight, so latencies are service times under this load. Cells take turns round by round.
@@ -842,12 +843,19 @@ pub(crate) struct BenchNet {
     /// Numbers of instances, separated by commas, up to 1024 [default: 1,2,4,8,50]
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "listen", value_parser = parse_instances)]
     pub(crate) instances: Vec<u16>,
-    /// Measured rounds [default: 7]
+    /// Measured rounds [default: 7, of a profile 3]
     #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = parse_positive::<usize>)]
     pub(crate) rounds: Option<usize>,
     /// Seconds of a round, after 0.1 s of warm-up [default: 0.5]
     #[arg(long, value_name = "S", conflicts_with = "listen", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
+    /// uperf profile to run instead of tests: its threads, sizes, duration and socket options; $h is HOST
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["listen", "tests", "sizes", "instances", "seconds"])]
+    pub(crate) profile: Option<PathBuf>,
+    /// Variable of the profile, which uperf itself reads from the environment
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = parse_variable)]
+    pub(crate) variables: Vec<(String, String)>,
     /// Longest round to serve, with its warm-up
     #[arg(long, value_name = "S", requires = "listen", default_value = "60", value_parser = parse_serve_seconds)]
     pub(crate) seconds_max: f64,

@@ -108,6 +108,43 @@ fn a_document_with_its_published_schema_and_a_page() {
 }
 
 #[test]
+fn profiles_of_uperf_are_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = secret(folder.path());
+    let server = Server::start(&secret, &[]);
+    for (name, test) in [("udp-rr", "udp-rr"), ("tcp-rr", "tcp-rr"), ("tcp-stream", "tcp-stream")] {
+        let text =
+            fs::read_to_string(published::repository(&format!("experiments/uperf/{name}.xml"))).unwrap();
+        let file = folder.path().join(format!("{name}.xml"));
+        fs::write(&file, text.replace("30s", "60ms")).unwrap();
+        let run = |extra: &[&str]| {
+            let options = ["--json", "--set", "n=3", "--set", "size=90", "--profile", file.to_str().unwrap()];
+            client(&secret, &server.address, &[&options[..], extra].concat()).output().unwrap()
+        };
+        let output = run(&["--rounds", "2"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let document = published::document(&output.stdout);
+        let cell = &document["cells"][0];
+        assert_eq!(
+            (&cell["test"], &cell["bytes"], &cell["instances"]),
+            (&test.into(), &90.into(), &3.into())
+        );
+        assert!(cell["rounds"][1]["transactions"].as_u64().unwrap() > 0, "{cell}");
+        assert_eq!(
+            (&document["settings"]["profile"], &document["settings"]["seconds"]),
+            (&name.into(), &0.06.into())
+        );
+        failed(&run(&["--size", "64"]), "cannot be used with");
+    }
+    let file = folder.path().join("accept.xml");
+    let text = "<profile name=\"p\"><group nthreads=\"1\"><transaction>\n<flowop type=\"accept\" options=\"remotehost=$h\"/>\n\
+                </transaction></group></profile>";
+    fs::write(&file, text).unwrap();
+    let refused = client(&secret, &server.address, &["--profile", file.to_str().unwrap()]).output().unwrap();
+    failed(&refused, "accept.xml:1: no transfer of data; bench net runs one group");
+}
+
+#[test]
 fn two_documents_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     let secret = secret(folder.path());

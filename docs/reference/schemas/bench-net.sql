@@ -11,6 +11,6 @@ CREATE TABLE "bench_net" AS SELECT * FROM read_json('bench-net.ndjson', columns 
     "made_by": 'VARCHAR',
     "schema": 'VARCHAR',
     "server": 'STRUCT("busy_cpus_before" DOUBLE, "machine" STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE), "made_by" VARCHAR, "path" STRUCT("adapters" STRUCT("driver" VARCHAR, "interface" VARCHAR, "megabits_per_second" BIGINT, "pci_address" VARCHAR)[], "address" VARCHAR, "interface" VARCHAR, "is_local" BOOLEAN, "mtu" BIGINT))',
-    "settings": 'STRUCT("bytes" UBIGINT[], "instances" BIGINT[], "rounds" BIGINT, "seconds" DOUBLE, "tests" VARCHAR[], "warm_up_seconds" DOUBLE)',
+    "settings": 'STRUCT("are_processes" BOOLEAN, "bytes" UBIGINT[], "instances" BIGINT[], "is_nodelay" BOOLEAN, "profile" VARCHAR, "rounds" BIGINT, "seconds" DOUBLE, "tests" VARCHAR[], "warm_up_seconds" DOUBLE, "window_bytes" BIGINT)',
     "warnings": 'VARCHAR[]'
 });

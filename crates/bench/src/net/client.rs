@@ -11,6 +11,7 @@ use super::result::{
 };
 use super::secret::Secret;
 use super::session::{boot, usage};
+use super::socket_options::SocketOptions;
 use super::timed::Limit;
 use super::warning::{self, size_limits};
 use super::{NetError, POLL, REPLY_MAX, SECONDS_MAX, STACK_BYTES};
@@ -273,6 +274,9 @@ impl<'s> Client<'s> {
         let datagrams: io::Result<Vec<UdpSocket>> =
             (0..bound).map(|_| UdpSocket::bind(any_port(self.local))).collect();
         let datagrams = datagrams.map_err(|error| fail("bind", error))?;
+        let options = SocketOptions::of(test, settings);
+        let set = datagrams.iter().try_for_each(|socket| options.set_on_datagrams(socket));
+        set.map_err(|error| fail("setsockopt", error))?;
         let ports: io::Result<Vec<u16>> =
             datagrams.iter().map(|socket| Ok(socket.local_addr()?.port())).collect();
         let reply = self.ask(&Request::Prepare(Preparation {
@@ -280,6 +284,7 @@ impl<'s> Client<'s> {
             bytes: bytes.0,
             instances,
             seconds: settings.seconds + settings.warm_up_seconds,
+            options,
             ports: ports.map_err(|error| fail("getsockname", error))?,
         }))?;
         let Reply::Prepared { cell, ports } = reply else { return Err(self.unexpected()) };
@@ -295,7 +300,11 @@ impl<'s> Client<'s> {
             let tokens = (0..).map(|instance| self.keys.token(cell, instance));
             Sockets::Udp(datagrams.into_iter().zip(tokens).collect())
         } else {
-            let attach = |instance| self.attach(instance, fail);
+            let attach = |instance| {
+                let stream = self.attach(instance, fail)?;
+                options.set_on_stream(&stream).map_err(|error| fail("setsockopt", error))?;
+                Ok(stream)
+            };
             Sockets::Tcp((0..instances).map(attach).collect::<Result<_, _>>()?)
         };
         let Reply::Begun = self.ask(&Request::Begin)? else { return Err(self.unexpected()) };

@@ -160,8 +160,7 @@ pub(super) fn exchange_requests(
     phase: &Phase,
     quit: &AtomicBool,
 ) -> Result<Tally, LoadError> {
-    let prepared = poll_stream(stream).and_then(|()| stream.set_nodelay(true));
-    prepared.map_err(|error| LoadError::Io("setsockopt", error))?;
+    poll_stream(stream).map_err(|error| LoadError::Io("setsockopt", error))?;
     let mut tally = Tally::new();
     let mut buffer = vec![0; bytes];
     while !quit.load(Ordering::Relaxed) {

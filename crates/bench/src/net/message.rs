@@ -2,6 +2,7 @@
 
 use super::path::NetPath;
 use super::result::{NetTest, Usage};
+use super::socket_options::SocketOptions;
 use crate::host_summary::HostSummary;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,8 @@ pub(super) struct Preparation {
     pub(super) instances: u16,
     /// How long the test may take.
     pub(super) seconds: f64,
+    /// Of the sockets.
+    pub(super) options: SocketOptions,
     /// The client's ports, one for each instance of a test over UDP.
     pub(super) ports: Vec<u16>,
 }

@@ -38,7 +38,7 @@ impl Responder {
         let counts: Arc<Vec<Count>> = Arc::new((0..number).map(|_| Count::default()).collect());
         let mut responder = Self { quit, counts, threads: Vec::new() };
         let bytes = preparation.bytes as usize;
-        let test = preparation.test;
+        let Preparation { test, options, .. } = *preparation;
         match sockets {
             Sockets::Udp(sockets) => {
                 sockets.into_iter().enumerate().try_for_each(|(index, (socket, token))| {
@@ -47,9 +47,11 @@ impl Responder {
                 })
             }
             Sockets::Tcp(streams) => streams.into_iter().enumerate().try_for_each(|(index, stream)| {
-                responder.spawn(index, move |quit, count| match test {
-                    NetTest::TcpStream => receive_stream(&stream, bytes, quit, count),
-                    _ => answer_requests(&stream, bytes, quit, count),
+                responder.spawn(index, move |quit, count| match (options.set_on_stream(&stream), test) {
+                    // The client sees that the connection ends.
+                    (Err(_), _) => {}
+                    (Ok(()), NetTest::TcpStream) => receive_stream(&stream, bytes, quit, count),
+                    (Ok(()), _) => answer_requests(&stream, bytes, quit, count),
                 })
             }),
         }?;
@@ -111,7 +113,7 @@ fn answer_datagrams(socket: &UdpSocket, token: u64, bytes: usize, quit: &AtomicB
 
 /// Sends each request of so many bytes back.
 fn answer_requests(mut stream: &TcpStream, bytes: usize, quit: &AtomicBool, count: &AtomicU64) {
-    if poll_stream(stream).and_then(|()| stream.set_nodelay(true)).is_err() {
+    if poll_stream(stream).is_err() {
         return;
     }
     let mut buffer = vec![0; bytes];

@@ -80,6 +80,14 @@ pub struct NetSettings {
     pub seconds: f64,
     /// Seconds before them, whose traffic is not counted.
     pub warm_up_seconds: f64,
+    /// The profile of uperf that all this is from, by its name.
+    pub profile: Option<String>,
+    /// Whether instances are processes in the profile; they are threads here.
+    pub are_processes: bool,
+    /// Whether small segments are sent at once (`TCP_NODELAY`); `None`: with requests over TCP, but not in streams.
+    pub is_nodelay: Option<bool>,
+    /// Bytes of each socket's buffers, if they are not the kernel's choice.
+    pub window_bytes: Option<u32>,
 }
 
 impl Default for NetSettings {
@@ -92,6 +100,10 @@ impl Default for NetSettings {
             rounds: 7,
             seconds: 0.5,
             warm_up_seconds: 0.1,
+            profile: None,
+            are_processes: false,
+            is_nodelay: None,
+            window_bytes: None,
         }
     }
 }

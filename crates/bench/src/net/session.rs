@@ -110,7 +110,7 @@ impl Session<'_> {
         let (mut ports, mut state) = (Vec::new(), State::Listening);
         if preparation.test == NetTest::UdpRr {
             let local = self.channel.stream().local_addr()?;
-            let sockets = match bind_datagrams(local, self.peer, &preparation.ports) {
+            let sockets = match bind_datagrams(local, self.peer, &preparation) {
                 Ok(sockets) => sockets,
                 Err(error) => {
                     return Ok(Reply::Failed(format!("the server can't open its sockets: {error}")));
@@ -128,9 +128,8 @@ impl Session<'_> {
             bytes: preparation.bytes,
             instances: preparation.instances,
         });
-        let deadline = Instant::now()
-            + Duration::from_secs_f64(self.limits.seconds_max.max(0.0).min(SECONDS_MAX))
-            + 3 * REPLY_MAX;
+        let seconds = Duration::try_from_secs_f64(self.limits.seconds_max.clamp(0.0, SECONDS_MAX));
+        let deadline = Instant::now() + seconds.unwrap_or_default() + 3 * REPLY_MAX;
         *cell = Some(Cell { preparation, deadline, state });
         Ok(Reply::Prepared { cell: number, ports })
     }
@@ -175,7 +174,7 @@ impl Session<'_> {
 
 /// Fails with a reason if a test is beyond the limits.
 fn check(preparation: &Preparation, limits: &ServeLimits) -> Result<(), String> {
-    let Preparation { test, bytes, instances, seconds, ports } = preparation;
+    let Preparation { test, bytes, instances, seconds, options: _, ports } = preparation;
     let (min, max) = warning::size_limits(*test);
     if !(min..=max).contains(bytes) {
         return Err(format!("messages of {bytes} bytes; the server allows {min} to {max} in {test}"));
@@ -194,17 +193,22 @@ fn check(preparation: &Preparation, limits: &ServeLimits) -> Result<(), String> 
 }
 
 /// A socket for each port of the client, connected: the kernel drops what others send.
-fn bind_datagrams(local: SocketAddr, peer: SocketAddr, ports: &[u16]) -> std::io::Result<Vec<UdpSocket>> {
+fn bind_datagrams(
+    local: SocketAddr,
+    peer: SocketAddr,
+    preparation: &Preparation,
+) -> std::io::Result<Vec<UdpSocket>> {
     let with_port = |mut address: SocketAddr, port| {
         address.set_port(port);
         address
     };
     let open = |port: &u16| {
         let socket = UdpSocket::bind(with_port(local, 0))?;
+        preparation.options.set_on_datagrams(&socket)?;
         socket.connect(with_port(peer, *port))?;
         Ok(socket)
     };
-    ports.iter().map(open).collect()
+    preparation.ports.iter().map(open).collect()
 }
 
 /// Counts and CPU times until now.

@@ -36,6 +36,9 @@ pub(super) fn of_benchmark(benchmark: &NetBenchmark, of_server: &[String]) -> Ve
                 .to_owned(),
         );
     }
+    if benchmark.settings.are_processes {
+        warnings.push("the profile's processes ran as threads".to_owned());
+    }
     let sides = [("client", &benchmark.client), ("server", &benchmark.server)];
     warnings
         .extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_path(&host.path)?))));

@@ -2,11 +2,16 @@
 
 use super::given_or_default;
 use crate::cli::BenchNet;
+use crate::input;
 use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
 use bench::net::{HostPort, ListenAddress, NetSettings, Secret, ServeLimits, ServerEvent, run_net, serve};
+use model::uperf::Profile;
+
+/// Rounds of a profile, unless others are given: one lasts as long as uperf's run.
+const PROFILE_ROUNDS: usize = 3;
 
 /// Serves with `--listen`; measures otherwise.
 pub(super) fn run(args: &BenchNet) -> anyhow::Result<Outcome> {
@@ -57,15 +62,7 @@ fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
     // Fails now, not after minutes, if the page can't be written.
     args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
     let secret = Secret::read(&args.secret)?;
-    let usual = NetSettings::default();
-    let settings = NetSettings {
-        tests: given_or_default(&args.tests, usual.tests),
-        bytes: given_or_default(&args.sizes, usual.bytes),
-        instances: given_or_default(&args.instances, usual.instances),
-        rounds: args.rounds.unwrap_or(usual.rounds),
-        seconds: args.seconds.unwrap_or(usual.seconds),
-        warm_up_seconds: usual.warm_up_seconds,
-    };
+    let settings = settings_from(args, host)?;
     let origin = super::benchmark_origin()?;
     let stop = interrupt::stop_flag()?;
     let benchmark =
@@ -79,4 +76,25 @@ fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
         false => output::print_page(&page)?,
     }
     Ok(Outcome::Fine)
+}
+
+/// The settings of the profile, or of the command line with defaults for what it does not set.
+fn settings_from(args: &BenchNet, host: &HostPort) -> anyhow::Result<NetSettings> {
+    if let Some(path) = &args.profile {
+        let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
+        // What is given comes later, so it counts.
+        let named = std::iter::once(("h".to_owned(), host.host.clone()));
+        let variables = named.chain(args.variables.iter().cloned()).collect();
+        let profile = Profile::read(&text, &path.display().to_string(), &variables)?;
+        return Ok(NetSettings::of_profile(&profile, args.rounds.unwrap_or(PROFILE_ROUNDS))?);
+    }
+    let usual = NetSettings::default();
+    Ok(NetSettings {
+        tests: given_or_default(&args.tests, usual.tests),
+        bytes: given_or_default(&args.sizes, usual.bytes),
+        instances: given_or_default(&args.instances, usual.instances),
+        rounds: args.rounds.unwrap_or(usual.rounds),
+        seconds: args.seconds.unwrap_or(usual.seconds),
+        ..usual
+    })
 }

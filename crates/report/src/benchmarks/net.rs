@@ -20,6 +20,10 @@ pub fn net_benchmark(benchmark: &NetBenchmark) -> Page {
     let mut page = Page::titled(title(benchmark));
     page.warnings(&benchmark.head.warnings);
     page.facts([Fact::known("evidence", &benchmark.head.evidence.to_string())], NAMES);
+    page.facts(
+        benchmark.settings.profile.iter().map(|name| Fact::known("profile", &format!("{name} (uperf)"))),
+        NAMES,
+    );
     for (side, host) in [("client", &benchmark.client), ("server", &benchmark.server)] {
         page.facts([Fact::known(side, &host_words(host))], NAMES);
     }
@@ -74,7 +78,7 @@ fn adapter_words(adapter: &NetAdapter) -> String {
 fn test_words(test: NetTest) -> &'static str {
     match test {
         NetTest::UdpRr => "udp-rr: requests and answers of the same size over UDP",
-        NetTest::TcpRr => "tcp-rr: requests and answers of the same size over TCP, without Nagle's delay",
+        NetTest::TcpRr => "tcp-rr: requests and answers of the same size over TCP",
         NetTest::TcpStream => "tcp-stream: streams to the server over TCP",
     }
 }
