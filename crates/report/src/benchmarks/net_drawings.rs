@@ -42,7 +42,7 @@ const SIZE: &str = "bytes of a message";
 fn plot(name: String, x_title: &str, y_title: &str, lines: Vec<Line>) -> Option<Drawing> {
     let has_points = lines.iter().any(|line| !line.points.is_empty());
     let (x_title, y_title) = (x_title.to_owned(), y_title.to_owned());
-    has_points.then(|| Drawing(Kind::Plot(Plot { name, x_title, y_title, lines, mark: None })))
+    has_points.then_some(Drawing(Kind::Plot(Plot { name, x_title, y_title, lines, mark: None })))
 }
 
 /// A line for each number of instances, with a point for each size, in microseconds.
