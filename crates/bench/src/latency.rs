@@ -47,6 +47,21 @@ impl Latencies {
         }
     }
 
+    /// Records a latency.
+    pub(crate) fn record_ns(&mut self, ns: u64) {
+        if let Some(histogram) = &mut self.0 {
+            histogram.saturating_record(ns);
+        }
+    }
+
+    /// Adds what another histogram recorded.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if let (Some(histogram), Some(other)) = (&mut self.0, &other.0) {
+            // Both have the same bounds, so that all values fit.
+            let _ = histogram.add(other);
+        }
+    }
+
     /// The percentiles of all recorded latencies.
     pub(crate) fn percentiles(&self) -> Latency {
         let samples = self.0.as_ref().map_or(0, Histogram::len);

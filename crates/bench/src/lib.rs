@@ -1,4 +1,4 @@
-//! Benchmarks of this host: IOVA allocators, DMA mapping, disk reads and memory accesses.
+//! Benchmarks of this host: IOVA allocators, DMA mapping, disk reads and memory accesses; and of the network to another.
 //!
 //! - [`run()`] measures IOVA allocators with real threads. The [`Contestant`]s are the allocators of crate `iova`, and
 //!   others that are loaded through a C interface (`include/iotoll_iova_peer.h`). A [`Scenario`] defines what each thread
@@ -6,6 +6,7 @@
 //! - [`run_map`] measures mapping and unmapping on each DMA path.
 //! - [`measure_kernel_interfaces`] and [`measure_user_space_driver`] measure random disk reads.
 //! - [`run_memtype`] measures memory accesses by memory type.
+//! - [`net::run_net`] measures the network to another host, on which [`net::serve`] answers.
 //!
 //! All contestants are measured in turn, round by round in one process, so that disturbances of the host affect all alike
 //! and their ratios stay valid. Allocators are called through the same trait object. The contestant `direct`, which
@@ -22,6 +23,7 @@ mod host_summary;
 mod latency;
 mod map;
 mod memtype;
+pub mod net;
 mod pace;
 mod peer;
 mod random;

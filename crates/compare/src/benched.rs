@@ -3,6 +3,7 @@
 use crate::document::{Benchmark, Checked, DocumentError, Flaw, Kind, read};
 use crate::quantity::Quantity;
 use bench::Summary;
+use bench::net::{NetTest, Usage};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -26,6 +27,7 @@ pub(crate) fn figures(of: Benchmark, text: &str, file: &str) -> Result<Vec<Figur
         Benchmark::Map => read::<Map>(text, file, kind)?.figures(),
         Benchmark::Memtype => read::<Memtype>(text, file, kind)?.figures(),
         Benchmark::Blk => read::<Blk>(text, file, kind)?.figures(),
+        Benchmark::Net => read::<Net>(text, file, kind)?.figures(),
     })
 }
 
@@ -213,5 +215,104 @@ impl Figures for Blk {
             .map(|(quantity, summary)| figure(case(), &row.way, quantity, summary.as_ref()))
         };
         cells.flat_map(figures).flatten().collect()
+    }
+}
+
+/// `iotoll bench net`.
+#[derive(Deserialize)]
+struct Net {
+    cells: Vec<NetCell>,
+}
+
+#[derive(Deserialize)]
+struct NetCell {
+    test: NetTest,
+    bytes: u64,
+    instances: u16,
+    transactions_per_second: Option<Summary>,
+    round_trip_p50_ns: Option<Summary>,
+    cpu: NetCpu,
+    rounds: Vec<NetRound>,
+}
+
+#[derive(Deserialize)]
+struct NetCpu {
+    client: SideCpu,
+    server: SideCpu,
+}
+
+#[derive(Deserialize)]
+struct SideCpu {
+    process_ns: Option<Summary>,
+    host_ns: Option<Summary>,
+    interrupts_ns: Option<Summary>,
+}
+
+#[derive(Deserialize)]
+struct NetRound {
+    seconds: f64,
+    transactions: u64,
+    round_trip_p50_ns: Option<u64>,
+    client: Usage,
+    server: Usage,
+}
+
+impl NetRound {
+    fn rate(&self) -> f64 {
+        self.transactions as f64 / self.seconds
+    }
+
+    /// CPU nanoseconds per transaction: what a side took in a second, by transactions in a second.
+    fn cpu_ns(&self, usage: &Usage, ns: Option<u64>) -> Option<f64> {
+        Some(ns? as f64 * 1e9 / usage.wall_ns as f64 / self.rate())
+    }
+}
+
+impl NetCell {
+    /// A figure of this cell with its rounds, if it was measured. A round without it leaves the figure without rounds.
+    fn figure(
+        &self,
+        side: &str,
+        quantity: Quantity,
+        summary: Option<Summary>,
+        of_round: &dyn Fn(&NetRound) -> Option<f64>,
+    ) -> Option<Figure> {
+        let word = if self.instances == 1 { "instance" } else { "instances" };
+        let case = format!("{}, {} bytes, {} {word}", self.test, self.bytes, self.instances);
+        let rounds: Option<Vec<f64>> = self.rounds.iter().map(of_round).collect();
+        let rounds = rounds.filter(|rounds| rounds.iter().all(|round| round.is_finite())).unwrap_or_default();
+        Some(Figure { rounds, ..figure(case, side, quantity, summary.as_ref())? })
+    }
+
+    /// CPU time of a side.
+    fn cpu(&self, side: &str, cpu: &SideCpu, usage: fn(&NetRound) -> &Usage) -> Vec<Option<Figure>> {
+        let part = |quantity, summary, ns: fn(&Usage) -> Option<u64>| {
+            self.figure(side, quantity, summary, &|round| round.cpu_ns(usage(round), ns(usage(round))))
+        };
+        vec![
+            part(Quantity::ProcessCpuNs, cpu.process_ns, |usage| Some(usage.process_ns)),
+            part(Quantity::HostCpuNs, cpu.host_ns, |usage| usage.host.map(|host| host.busy_ns)),
+            part(Quantity::InterruptsCpuNs, cpu.interrupts_ns, |usage| {
+                usage.host.map(|host| host.interrupts_ns)
+            }),
+        ]
+    }
+}
+
+impl Figures for Net {
+    fn figures(&self) -> Vec<Figure> {
+        let of_cell = |cell: &NetCell| -> Vec<Option<Figure>> {
+            let rate = cell.transactions_per_second;
+            let trip = cell.round_trip_p50_ns;
+            let trip_of = |round: &NetRound| round.round_trip_p50_ns.map(|ns| ns as f64);
+            let mut figures = vec![
+                cell.figure("", Quantity::TransactionsPerSecond, rate, &|round| Some(round.rate())),
+                cell.figure("", Quantity::RoundTripNs, trip, &trip_of),
+            ];
+            figures.extend(cell.cpu("client", &cell.cpu.client, |round| &round.client));
+            figures.extend(cell.cpu("server", &cell.cpu.server, |round| &round.server));
+            figures
+        };
+        self.cells.iter().flat_map(of_cell).flatten().collect()
     }
 }

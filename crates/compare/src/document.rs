@@ -9,13 +9,14 @@ use std::fmt;
 use toll::SheetError;
 
 /// The schemas of documents that can be compared, with their kinds.
-const SCHEMAS: [(&str, Kind); 6] = [
+const SCHEMAS: [(&str, Kind); 7] = [
     (watch::SCHEMA, Kind::Watch),
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
     (bench::MAP_SCHEMA, Kind::Bench(Benchmark::Map)),
     (bench::MEMTYPE_SCHEMA, Kind::Bench(Benchmark::Memtype)),
     (bench::BLK_SCHEMA, Kind::Bench(Benchmark::Blk)),
+    (bench::net::NET_SCHEMA, Kind::Bench(Benchmark::Net)),
 ];
 
 /// What a document is.
@@ -40,6 +41,8 @@ pub enum Benchmark {
     Memtype,
     /// `iotoll bench blk`.
     Blk,
+    /// `iotoll bench net`.
+    Net,
 }
 
 impl Kind {
@@ -58,6 +61,7 @@ impl fmt::Display for Kind {
             Self::Bench(Benchmark::Map) => "a document of iotoll bench map",
             Self::Bench(Benchmark::Memtype) => "a document of iotoll bench memtype",
             Self::Bench(Benchmark::Blk) => "a document of iotoll bench blk",
+            Self::Bench(Benchmark::Net) => "a document of iotoll bench net",
         })
     }
 }

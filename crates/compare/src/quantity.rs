@@ -35,6 +35,16 @@ pub enum Quantity {
     ReadsPerSecond,
     /// Reads of a disk per second of CPU time.
     ReadsPerCpuSecond,
+    /// Answered requests, or messages of a stream, per second.
+    TransactionsPerSecond,
+    /// Nanoseconds of the median round trip.
+    RoundTripNs,
+    /// CPU nanoseconds of the measuring program per transaction.
+    ProcessCpuNs,
+    /// CPU nanoseconds of a whole host per transaction.
+    HostCpuNs,
+    /// Of these, nanoseconds in interrupts and softirqs.
+    InterruptsCpuNs,
 }
 
 /// What a quantity is divided by.

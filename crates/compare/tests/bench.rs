@@ -127,3 +127,55 @@ fn hostile_benchmarks_are_errors_with_their_place() {
     assert_eq!(found.groups[0].rows[0].ratio, None);
     assert!(compared_texts(&good.to_string()[..200], &good.to_string()).is_err());
 }
+
+/// A cell of `iotoll bench net`: a round trip of `ns` in each round, and CPU time of half of it on each host.
+fn net(round_trips: &[u64]) -> Value {
+    let middle = round_trips[round_trips.len() / 2] as f64;
+    let usage = |ns: u64| {
+        json!({"wall_ns": 1_000_000_000, "received_bytes": 0, "process_ns": ns * 250,
+            "host": {"busy_ns": ns * 500, "interrupts_ns": ns * 100, "steal_ns": 0}})
+    };
+    let rounds: Vec<Value> = (round_trips.iter())
+        .map(|ns| {
+            json!({"seconds": 1.0, "transactions": 1000, "bytes": 64_000, "lost": 0, "round_trip_p50_ns": ns,
+                "client": usage(*ns), "server": usage(*ns)})
+        })
+        .collect();
+    let side =
+        json!({"process_ns": summary(middle / 4.0), "host_ns": summary(middle / 2.0), "interrupts_ns": null});
+    let cell = json!({"test": "udp-rr", "bytes": 64, "instances": 1, "transactions_per_second": summary(1000.0),
+        "round_trip_p50_ns": summary(middle), "cpu": {"client": side, "server": side}, "rounds": rounds});
+    document("iotoll.bench-net/1", json!({"cells": [cell]}))
+}
+
+#[test]
+fn networks_are_compared_by_rate_round_trip_and_cpu_time_of_both_sides() {
+    let before = net(&[980, 990, 1000, 1010, 1020]);
+    let found = compared(&before, &net(&[480, 490, 500, 510, 520])).unwrap();
+    let [group] = &found.groups[..] else { panic!("{found:?}") };
+    assert_eq!(group.name, "udp-rr, 64 bytes, 1 instance");
+    let rows: Vec<(&str, Quantity, Option<Sign>)> =
+        group.rows.iter().map(|row| (row.contestant.as_deref().unwrap(), row.quantity, row.sign)).collect();
+    let less = Some(Sign::Less);
+    assert_eq!(
+        rows,
+        [
+            ("", Quantity::TransactionsPerSecond, None),
+            ("", Quantity::RoundTripNs, less),
+            ("client", Quantity::ProcessCpuNs, less),
+            ("client", Quantity::HostCpuNs, less),
+            ("server", Quantity::ProcessCpuNs, less),
+            ("server", Quantity::HostCpuNs, less),
+        ]
+    );
+    let host = &group.rows[3];
+    assert_eq!((host.before, host.after), (Some(500.0), Some(250.0)));
+    assert!((host.ratio.unwrap() - 0.5).abs() < 0.01, "{host:?}");
+    let mut hostile = before.clone();
+    for round in hostile["cells"][0]["rounds"].as_array_mut().unwrap() {
+        round["seconds"] = 0.0.into();
+        round["client"]["wall_ns"] = 0.into();
+    }
+    let found = compared(&hostile, &before).unwrap();
+    assert!(found.groups[0].rows.iter().any(|row| row.reason.is_some()));
+}

@@ -1,9 +1,10 @@
-//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads on this machine.
+//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads on this machine, and the network to another.
 
 mod blk;
 mod iova;
 mod map;
 mod memtype;
+mod net;
 
 pub(crate) use iova::run_short;
 
@@ -21,6 +22,7 @@ pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
         Bench::Iova(args) => iova::run(args),
         Bench::Map(args) => map::run(args),
         Bench::Memtype(args) => memtype::run(args),
+        Bench::Net(args) => net::run(args),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::flame_file::FlameFile;
 use crate::peer_file::PeerFile;
+use bench::net::{HostPort, INSTANCES_MAX, ListenAddress, NetTest};
 use bench::{Bytes, Scenario};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
@@ -46,7 +47,7 @@ pub(crate) enum Command {
     /// Count the instructions and events of each I/O on real kernels in QEMU (toll sheets)
     #[command(subcommand)]
     Lab(Lab),
-    /// Measure IOVA allocators, DMA mappings, memory accesses and disk reads on this machine
+    /// Measure IOVA allocators, DMA mappings, memory accesses and disk reads on this machine, and the network to another
     #[command(subcommand)]
     Bench(Bench),
     Watch(Watch),
@@ -537,6 +538,7 @@ pub(crate) enum Bench {
     Iova(BenchIova),
     Map(BenchMap),
     Memtype(BenchMemtype),
+    Net(BenchNet),
 }
 
 /// Count and time DMA mapping on the running kernel, by adapter, stage and I/O
@@ -805,6 +807,82 @@ pub(crate) struct BenchMemtype {
     /// Print one JSON document with schema iotoll.bench-memtype/1
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Measure the network to another host: requests and answers over UDP and TCP, streams over TCP, and the CPU time of both hosts
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  head -c 32 /dev/urandom | base64 > net.secret; chmod 600 net.secret; scp -p net.secret other:
+  iotoll bench net --listen 192.0.2.2 --secret net.secret            on one host, until Ctrl-C
+  iotoll bench net 192.0.2.2 --secret net.secret --html net.html     on the other
+  iotoll bench net 192.0.2.2 --secret net.secret --test tcp-rr --size 1,1K --instances 1,16 --json
+  iotoll bench net 192.0.2.2 --secret net.secret --profile experiments/uperf/udp-rr.xml --set n=8 --set size=64
+
+A round trip is an application's: from before it sends to after it has received. Each instance is a thread with a socket and one \
+message in flight, so latencies are service times under this load. Cells take turns round by round.
+
+--listen opens TCP port 9417 (or PORT) of ADDRESS, and UDP ports that the kernel chooses during tests over UDP. Only who knows the secret \
+is served, one client at a time; its traffic is not encrypted. It needs no root.")]
+pub(crate) struct BenchNet {
+    /// Host that listens, by name or address
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen", conflicts_with = "listen")]
+    pub(crate) host: Option<HostPort>,
+    /// Serve tests on this address of this host instead; there is no default
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub(crate) listen: Option<ListenAddress>,
+    /// File with the secret that both hosts share, with mode 600: 16 bytes or more
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) secret: PathBuf,
+    /// Tests, separated by commas: udp-rr, tcp-rr, tcp-stream [default: udp-rr,tcp-stream]
+    #[arg(long = "test", value_name = "NAME", value_delimiter = ',', conflicts_with = "listen")]
+    pub(crate) tests: Vec<NetTest>,
+    /// Sizes of a message, separated by commas: 16 to 65507 over UDP, up to 1M over TCP [default: 64,256,1K,4K,8K]
+    #[arg(long = "size", value_name = "BYTES", value_delimiter = ',', conflicts_with = "listen")]
+    pub(crate) sizes: Vec<Bytes>,
+    /// Numbers of instances, separated by commas, up to 1024 [default: 1,2,4,8,50]
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "listen", value_parser = parse_instances)]
+    pub(crate) instances: Vec<u16>,
+    /// Measured rounds [default: 7, of a profile 3]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = parse_positive::<usize>)]
+    pub(crate) rounds: Option<usize>,
+    /// Seconds of a round, after 0.1 s of warm-up [default: 0.5]
+    #[arg(long, value_name = "S", conflicts_with = "listen", value_parser = parse_seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// uperf profile to run instead of tests: its threads, sizes, duration and socket options; $h is HOST
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["listen", "tests", "sizes", "instances", "seconds"])]
+    pub(crate) profile: Option<PathBuf>,
+    /// Variable of the profile, which uperf itself reads from the environment
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = parse_variable)]
+    pub(crate) variables: Vec<(String, String)>,
+    /// Longest round to serve, with its warm-up
+    #[arg(long, value_name = "S", requires = "listen", default_value = "60", value_parser = parse_serve_seconds)]
+    pub(crate) seconds_max: f64,
+    /// Most instances to serve
+    #[arg(long, value_name = "N", requires = "listen", default_value = "1024", value_parser = parse_instances)]
+    pub(crate) instances_max: u16,
+    /// End after the first client
+    #[arg(long, requires = "listen")]
+    pub(crate) once: bool,
+    /// Print one JSON document with schema iotoll.bench-net/1, with all rounds
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) json: bool,
+    /// Also write a self-contained HTML page with plots
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "listen")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Parses a number of instances.
+fn parse_instances(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| (1..=INSTANCES_MAX).contains(number));
+    number.ok_or_else(|| format!("expected 1 to {INSTANCES_MAX}"))
+}
+
+/// Parses the seconds that a server allows.
+fn parse_serve_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds from 0.01 to 3600".to_owned())
 }
 
 /// Measure mapping and unmapping, by DMA path and size

@@ -20,6 +20,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<bench::MapBenchmark>(bench::MAP_SCHEMA),
         named_schema::<bench::MemtypeBenchmark>(bench::MEMTYPE_SCHEMA),
         named_schema::<bench::BlkBenchmark>(bench::BLK_SCHEMA),
+        named_schema::<bench::net::NetBenchmark>(bench::net::NET_SCHEMA),
         named_schema::<watch::Document>(::watch::SCHEMA),
         named_schema::<compare::Document<'_>>(::compare::SCHEMA),
         named_schema::<blk::list::Document<'_>>(blk::list::SCHEMA),

@@ -34,6 +34,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("dmesg ", "reads the host's log"),
     ("iotoll lab fetch", "needs a network"),
     ("iotoll lab run", "needs QEMU and a kernel; tests lab_run and lab_failures run it"),
+    ("iotoll bench net", "needs another host; test bench_net runs it"),
     ("iotoll sweep", "needs a build with the feature sweep; test sweep runs it"),
 ];
 

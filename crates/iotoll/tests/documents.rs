@@ -55,7 +55,7 @@ fn every_document_has_its_published_schema_and_its_maker() {
         keys_are_in_snake_case(line, &document);
         schemas.insert(document["schema"].as_str().unwrap().to_owned());
     }
-    // All but toll sheets, which others hold, and those of `bench blk`, `blk log` and `sweep`.
+    // All but toll sheets, which others hold, and those of `bench blk`, `bench net`, `blk log` and `sweep`.
     assert_eq!(schemas.len(), 13, "{schemas:?}");
 }
 

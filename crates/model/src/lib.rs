@@ -61,8 +61,10 @@ mod slab;
 mod steady;
 mod studies;
 pub mod sweep;
-pub mod uperf;
 mod user_file;
+
+/// Profiles of uperf, which two hosts run.
+pub use uperf;
 
 pub use description::Description;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};

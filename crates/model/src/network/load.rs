@@ -1,8 +1,9 @@
 //! Translates a profile of uperf into a load.
 
 use super::flow::{Pattern, Protocol, Work};
-use crate::uperf::{self, Flowop, Group, Operation, Profile, Repeat, Size, Strands, Transaction};
 use std::fmt;
+use uperf::shape::{Refusal, Shape, only_group, opening, refuse_unless, shape, transfers};
+use uperf::{Profile, Strands};
 
 /// The load: what each instance does, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +44,6 @@ pub(super) const DATAGRAM_BYTES_MAX: u64 = 65_507;
 const MODELLED: &str = "one group, whose threads have one connection each and write and read messages of one size over \
                         UDP or TCP, or write alone over TCP";
 
-/// What is not modelled, and its line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Refusal {
-    line: u32,
-    what: &'static str,
-}
-
 impl Load {
     /// Translates a profile. Its duration is ignored: virtual time runs until the rates are known.
     ///
@@ -80,11 +74,11 @@ impl fmt::Display for Load {
 
 /// The load that a profile describes, or why none is modelled.
 fn load_of(profile: &Profile, connection: Connection) -> Result<Load, Refusal> {
-    let group = only(&profile.groups, |group| group.line, "a second group, with connections of its own")?;
+    let group = only_group(profile)?;
     let (Strands::Threads(instances) | Strands::Processes(instances)) = group.strands;
     refuse_unless((1..=INSTANCES_MAX).contains(&instances), group.line, "not 1 to 4,096 threads")?;
     let opening = opening(group)?;
-    let transfers = transfers(group, opening)?;
+    let transfers = transfers(group, opening)?.flowops;
     let protocol = match opening.protocol {
         Some(uperf::Protocol::Udp) => Protocol::Udp,
         Some(uperf::Protocol::Tcp) | None => {
@@ -95,7 +89,11 @@ fn load_of(profile: &Profile, connection: Connection) -> Result<Load, Refusal> {
         }
     };
     let window_bytes = opening.window_bytes.map_or(connection.window_bytes, u64::from);
-    let (pattern, message_bytes) = pattern(&transfers, window_bytes)?;
+    let (shape, message_bytes) = shape(&transfers)?;
+    let pattern = match shape {
+        Shape::Exchange => Pattern::Exchange,
+        Shape::Stream => Pattern::Stream { window_bytes },
+    };
     let line = transfers.first().map_or(group.line, |flowop| flowop.line);
     let is_bounded = protocol != Protocol::Udp || pattern == Pattern::Exchange;
     refuse_unless(is_bounded, line, "writes over UDP that wait for no answer, so nothing limits their rate")?;
@@ -108,115 +106,10 @@ fn load_of(profile: &Profile, connection: Connection) -> Result<Load, Refusal> {
     Ok(Load { work, instances })
 }
 
-/// The only element of a list, of which a second one is refused.
-fn only<'a, Element>(
-    all: &'a [Element],
-    line: fn(&Element) -> u32,
-    what: &'static str,
-) -> Result<&'a Element, Refusal> {
-    match all {
-        [only] => Ok(only),
-        [_, second, ..] => Err(Refusal { line: line(second), what }),
-        // The reader refuses an empty list.
-        [] => Err(Refusal { line: 1, what: "nothing" }),
-    }
-}
-
-fn refuse_unless(holds: bool, line: u32, what: &'static str) -> Result<(), Refusal> {
-    if holds { Ok(()) } else { Err(Refusal { line, what }) }
-}
-
-/// The step that opens the connection of each thread. Which side does makes no difference once it is open.
-fn opening(group: &Group) -> Result<&Flowop, Refusal> {
-    let opens = |flowop: &&Flowop| matches!(flowop.operation, Operation::Connect | Operation::Accept);
-    let flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-    let all: Vec<&Flowop> = flowops.filter(opens).collect();
-    refuse_unless(!all.is_empty(), group.line, "no connect and no accept")?;
-    only(&all, |flowop| flowop.line, "a second connection of each thread").copied()
-}
-
-/// The steps that transfer data, again and again: those of one transaction, on the connection that `opening` opens.
-fn transfers<'a>(group: &'a Group, opening: &Flowop) -> Result<Vec<&'a Flowop>, Refusal> {
-    let opens_or_closes = |flowop: &Flowop| {
-        matches!(flowop.operation, Operation::Connect | Operation::Accept | Operation::Disconnect)
-    };
-    let is_transfer = |flowop: &&Flowop| !opens_or_closes(flowop) && flowop.operation != Operation::Nop;
-    let is_busy = |transaction: &&Transaction| transaction.flowops.iter().any(|flowop| is_transfer(&flowop));
-    let busy: Vec<&Transaction> = group.transactions.iter().filter(is_busy).collect();
-    refuse_unless(!busy.is_empty(), group.line, "no transfer of data")?;
-    let busy = only(&busy, |transaction| transaction.line, "a second transaction that transfers data")?;
-    let has_rate = matches!(busy.repeat, Repeat::For { rate_per_second: Some(_), .. });
-    refuse_unless(!has_rate, busy.line, "a rate")?;
-    if let Some(flowop) = busy.flowops.iter().find(|flowop| opens_or_closes(flowop)) {
-        return Err(Refusal { line: flowop.line, what: "a connection opened or closed between transfers" });
-    }
-    let transfers: Vec<&Flowop> = busy.flowops.iter().filter(is_transfer).collect();
-    for flowop in transfers.iter().filter(|flowop| writes(flowop) || reads(flowop)) {
-        check_options(flowop, opening)?;
-    }
-    Ok(transfers)
-}
-
-/// Refuses options that change what is transferred, and how.
-fn check_options(flowop: &Flowop, opening: &Flowop) -> Result<(), Refusal> {
-    let is_same = flowop.connection.is_none() || flowop.connection == opening.connection;
-    let other_size = flowop.other_size_bytes.map(Size::Bytes);
-    let checks = [
-        (is_same, "another connection than the one that is opened"),
-        (other_size.is_none() || other_size == flowop.size, "rsize that is not size"),
-        (flowop.batch_size == 1, "batch_size, several messages in a call"),
-        (!flowop.is_nonblocking, "non_blocking"),
-        (flowop.duration.is_none(), "a duration of its own"),
-    ];
-    checks.into_iter().try_for_each(|(holds, what)| refuse_unless(holds, flowop.line, what))
-}
-
-/// The pattern of the transfers, and the size of their messages.
-fn pattern(transfers: &[&Flowop], window_bytes: u64) -> Result<(Pattern, u64), Refusal> {
-    let refusal = |flowop: &Flowop, what| Err(Refusal { line: flowop.line, what });
-    let pattern = match transfers {
-        [write] if writes(write) => Pattern::Stream { window_bytes },
-        [write, read] if writes(write) && reads(read) => {
-            if write.size != read.size {
-                return refusal(read, "an answer of another size than the request");
-            }
-            if let Some(several) = [write, read].into_iter().find(|flowop| flowop.count * flowop.repeat != 1)
-            {
-                return refusal(several, "several messages in a row before an answer");
-            }
-            Pattern::Exchange
-        }
-        [read, ..] if reads(read) => return refusal(read, "a read first: the other host begins"),
-        [first, rest @ ..] => {
-            let other = [first].into_iter().chain(rest).find(|flowop| !writes(flowop) && !reads(flowop));
-            let what = "steps that are neither one write, nor a write and a read";
-            return refusal(other.unwrap_or(first), what);
-        }
-        // The caller has found some.
-        [] => return Err(Refusal { line: 1, what: "no transfer of data" }),
-    };
-    match transfers[0].size {
-        Some(Size::Bytes(bytes)) if bytes > 0 && u64::from(bytes) <= MESSAGE_BYTES_MAX => {
-            Ok((pattern, u64::from(bytes)))
-        }
-        _ => refusal(transfers[0], "messages that have not one size, up to 16 MiB"),
-    }
-}
-
-/// Whether an operation writes to the connection.
-fn writes(flowop: &Flowop) -> bool {
-    matches!(flowop.operation, Operation::Write | Operation::Send)
-}
-
-/// Whether an operation reads from the connection.
-fn reads(flowop: &Flowop) -> bool {
-    matches!(flowop.operation, Operation::Read | Operation::Receive)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uperf::Variables;
+    use uperf::Variables;
 
     const CONNECTION: Connection = Connection { window_bytes: 1 << 20, segment_bytes_max: 64 << 10 };
 

@@ -221,6 +221,11 @@ fn row_name(row: &Row) -> String {
         Quantity::NsPerAccess => "access",
         Quantity::ReadsPerSecond => "reads per second",
         Quantity::ReadsPerCpuSecond => "reads per CPU second",
+        Quantity::TransactionsPerSecond => "transactions per second",
+        Quantity::RoundTripNs => "round trip",
+        Quantity::ProcessCpuNs => "CPU time of iotoll per transaction",
+        Quantity::HostCpuNs => "CPU time of the host per transaction",
+        Quantity::InterruptsCpuNs => "of it interrupts",
     };
     if contestant.is_empty() { quantity.to_owned() } else { format!("{contestant}, {quantity}") }
 }
@@ -231,11 +236,16 @@ fn value_words(quantity: Quantity, value: f64) -> String {
         | Quantity::CpuWithoutWatchingNs
         | Quantity::NsPerPair
         | Quantity::CpuNsPerPair
-        | Quantity::NsPerAccess => time(value),
+        | Quantity::NsPerAccess
+        | Quantity::RoundTripNs
+        | Quantity::ProcessCpuNs
+        | Quantity::HostCpuNs
+        | Quantity::InterruptsCpuNs => time(value),
         Quantity::BouncedBytes => bytes(value as u64),
-        Quantity::Io | Quantity::ReadsPerSecond | Quantity::ReadsPerCpuSecond => {
-            grouped(value.round() as u64)
-        }
+        Quantity::Io
+        | Quantity::ReadsPerSecond
+        | Quantity::ReadsPerCpuSecond
+        | Quantity::TransactionsPerSecond => grouped(value.round() as u64),
         _ => per_io(value),
     }
 }

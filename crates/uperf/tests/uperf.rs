@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use des::Span;
-use model::uperf::{Operation, Problem, Profile, Protocol, Repeat, Setting, Size, Strands, Variables};
 use proptest::prelude::*;
+use uperf::{Operation, Problem, Profile, Protocol, Repeat, Setting, Size, Strands, Variables};
 
 const UDP_RR: &str = include_str!("../../../experiments/uperf/udp-rr.xml");
 const TCP_STREAM: &str = include_str!("../../../experiments/uperf/tcp-stream.xml");

@@ -1,0 +1,102 @@
+//! Reasons to doubt the figures of a benchmark of the network, and the sizes that tests may have.
+
+use super::path::NetPath;
+use super::result::{NetBenchmark, NetCell, NetHost, NetTest};
+use super::{TCP_BYTES_MAX, UDP_BYTES_MAX, UDP_BYTES_MIN};
+use crate::host_summary::HostSummary;
+use crate::warning::of_machine;
+
+/// More CPUs that were busy before the first round cause a warning.
+const BUSY_MAX: f64 = 0.2;
+/// Quartiles further apart than this share of the median cause a warning.
+const SPREAD_MAX: f64 = 0.2;
+
+/// The smallest and the largest message of a test.
+pub(super) fn size_limits(test: NetTest) -> (u64, u64) {
+    match test {
+        NetTest::UdpRr => (UDP_BYTES_MIN, UDP_BYTES_MAX),
+        NetTest::TcpRr | NetTest::TcpStream => (1, TCP_BYTES_MAX),
+    }
+}
+
+/// Warnings about a side's program and machine.
+pub(super) fn of_side(machine: &HostSummary) -> Vec<String> {
+    let governor = machine.governor.as_ref().filter(|governor| *governor != "performance");
+    let frequency = governor
+        .map(|governor| format!("the CPUs' frequency varies (governor {governor}); `performance` holds it"));
+    of_machine(machine).into_iter().chain(frequency).collect()
+}
+
+/// All warnings, the most serious first. Those of the server about itself are given.
+pub(super) fn of_benchmark(benchmark: &NetBenchmark, of_server: &[String]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if benchmark.is_same_kernel == Some(true) {
+        warnings.push(
+            "both sides run on one kernel: they share its CPUs, and each side's CPU time of the host is that of both"
+                .to_owned(),
+        );
+    }
+    if benchmark.settings.are_processes {
+        warnings.push("the profile's processes ran as threads".to_owned());
+    }
+    let sides = [("client", &benchmark.client), ("server", &benchmark.server)];
+    warnings
+        .extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_path(&host.path)?))));
+    warnings.extend(of_side(&benchmark.client.machine).iter().map(|words| format!("client: {words}")));
+    warnings.extend(of_server.iter().map(|words| format!("server: {words}")));
+    warnings.extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_busy(host)?))));
+    warnings.extend(of_lost(&benchmark.cells));
+    warnings.extend(of_spread(&benchmark.cells));
+    warnings
+}
+
+/// A warning if no adapter is on the way, or it is unknown.
+fn of_path(path: &NetPath) -> Option<String> {
+    let name = path.interface.as_deref();
+    match (path.is_local, path.adapters.is_empty(), name) {
+        (true, _, _) => Some("loopback: no adapter's DMA is in these figures".to_owned()),
+        (false, true, Some(name)) => Some(format!(
+            "virtual interface ({name}), as far as sysfs shows: no adapter's DMA is in these figures"
+        )),
+        (false, true, None) => Some(
+            "the interface is unknown, so it is open whether an adapter's DMA is in these figures".to_owned(),
+        ),
+        (false, false, _) => None,
+    }
+}
+
+/// A warning if other programs used the host before the first round.
+fn of_busy(host: &NetHost) -> Option<String> {
+    let busy = host.busy_cpus_before.filter(|busy| *busy > BUSY_MAX)?;
+    Some(format!(
+        "{busy:.2} CPUs were busy before the first round; CPU time of the whole host contains what other programs take"
+    ))
+}
+
+/// A warning if datagrams were lost.
+fn of_lost(cells: &[NetCell]) -> Option<String> {
+    let lost: Vec<&NetCell> = cells.iter().filter(|cell| cell.lost > 0).collect();
+    let worst = lost.iter().max_by_key(|cell| cell.lost)?;
+    Some(format!(
+        "datagrams were lost in {} of {} results, most in {} ({}); they are in no latency, but the time until they were sent again is in the rate",
+        lost.len(),
+        cells.len(),
+        worst.name(),
+        worst.lost
+    ))
+}
+
+/// A warning if rounds of a cell differ much.
+fn of_spread(cells: &[NetCell]) -> Option<String> {
+    let spread = |cell: &NetCell| cell.transactions_per_second.map_or(0.0, |rate| rate.spread());
+    let wide: Vec<&NetCell> = cells.iter().filter(|cell| spread(cell) > SPREAD_MAX).collect();
+    let worst = wide.iter().max_by(|a, b| spread(a).total_cmp(&spread(b)))?;
+    Some(format!(
+        "rounds differ: in {} of {} results the quartiles are more than {:.0} % of the median apart, most in {} ({:.0} %)",
+        wide.len(),
+        cells.len(),
+        SPREAD_MAX * 100.0,
+        worst.name(),
+        spread(worst) * 100.0
+    ))
+}
