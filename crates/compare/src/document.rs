@@ -9,11 +9,12 @@ use std::fmt;
 use toll::SheetError;
 
 /// The schemas of documents that can be compared, with their kinds.
-const SCHEMAS: [(&str, Kind); 6] = [
+const SCHEMAS: [(&str, Kind); 7] = [
     (watch::SCHEMA, Kind::Watch),
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
     (bench::MAP_SCHEMA, Kind::Bench(Benchmark::Map)),
+    (bench::MAP_THREADS_SCHEMA, Kind::Bench(Benchmark::MapThreads)),
     (bench::MEMTYPE_SCHEMA, Kind::Bench(Benchmark::Memtype)),
     (bench::BLK_SCHEMA, Kind::Bench(Benchmark::Blk)),
 ];
@@ -36,6 +37,8 @@ pub enum Benchmark {
     Iova,
     /// `iotoll bench map`.
     Map,
+    /// `iotoll bench map --threads`.
+    MapThreads,
     /// `iotoll bench memtype`.
     Memtype,
     /// `iotoll bench blk`.
@@ -56,6 +59,7 @@ impl fmt::Display for Kind {
             Self::TollSheet => "a toll sheet of iotoll lab run",
             Self::Bench(Benchmark::Iova) => "a document of iotoll bench iova",
             Self::Bench(Benchmark::Map) => "a document of iotoll bench map",
+            Self::Bench(Benchmark::MapThreads) => "a document of iotoll bench map --threads",
             Self::Bench(Benchmark::Memtype) => "a document of iotoll bench memtype",
             Self::Bench(Benchmark::Blk) => "a document of iotoll bench blk",
         })
