@@ -5,9 +5,7 @@ use super::{given_or_default, percent_bar};
 use crate::cli::BenchIova;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use bench::{
-    Benchmark, Contestant, HostSummary, Progress, Scenario, Settings, built_in_contestants, select,
-};
+use bench::{Benchmark, Contestant, HostSummary, Progress, Scenario, Settings, built_in_contestants, select};
 use indicatif::ProgressBar;
 
 /// By default up to 4 threads per CPU, to measure threads that share a CPU, too.

@@ -12,7 +12,8 @@ use escape::terminal::plain;
 /// The machine and the contestants, then times, ratios and events by number of threads.
 pub fn map_threads(run: &MapThreads) -> Page {
     let (contestants, baseline) = (count(run.contestants.len(), "contestant"), plain(&run.baseline));
-    let mut page = Page::titled(format!("Mapping and unmapping by threads: {contestants}, against {baseline}"));
+    let mut page =
+        Page::titled(format!("Mapping and unmapping by threads: {contestants}, against {baseline}"));
     page.warnings(&run.head.warnings);
     page.facts(facts(run).iter().map(|(name, value)| Fact::known(name, value)), 9);
     page.push(Block::Drawing(map_threads_drawing(run)));
@@ -24,11 +25,13 @@ pub fn map_threads(run: &MapThreads) -> Page {
     }
     page.heading("Seconds for a million pairs by each thread, as in Cascardo's talk of 2013");
     page.table(table(run, |case, measured| figure(talk_seconds(case, measured))));
-    page.heading(format!("Nanoseconds of a CPU per pair; in brackets over {baseline}, the quartiles of rounds"));
+    page.heading(format!(
+        "Nanoseconds of a CPU per pair; in brackets over {baseline}, the quartiles of rounds"
+    ));
     page.table(table(run, |_, measured| {
-        let over = measured.over_baseline.map(|over| {
-            format!(" ({}-{})", figure(over.lower_quartile), figure(over.upper_quartile))
-        });
+        let over = measured
+            .over_baseline
+            .map(|over| format!(" ({}-{})", figure(over.lower_quartile), figure(over.upper_quartile)));
         figure(measured.ns_per_pair.median) + &over.unwrap_or_default()
     }));
     page.prose(
@@ -40,7 +43,10 @@ pub fn map_threads(run: &MapThreads) -> Page {
         2,
     );
     if let Some(case) = run.cases.last() {
-        page.heading(format!("What a pair does besides executing instructions, with {}", words::threads(case.threads)));
+        page.heading(format!(
+            "What a pair does besides executing instructions, with {}",
+            words::threads(case.threads)
+        ));
         page.table(events(case));
     }
     page
@@ -57,7 +63,8 @@ pub fn map_threads_drawing(run: &MapThreads) -> Drawing {
     };
     let lines = run.contestants.iter().enumerate().map(line).filter(|line| !line.points.is_empty());
     Drawing(Kind::Plot(Plot {
-        name: "Seconds for a million maps and unmaps by each thread, against the number of threads".to_owned(),
+        name: "Seconds for a million maps and unmaps by each thread, against the number of threads"
+            .to_owned(),
         x_title: "threads".to_owned(),
         y_title: "s for a million pairs by each thread".to_owned(),
         lines: lines.collect(),
