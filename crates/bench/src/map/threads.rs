@@ -35,6 +35,8 @@ const BYTES_MAX: Bytes = Bytes(1 << 20);
 const FIRST_PAIRS: u64 = 2;
 /// The number of threads that doubles a round's time, because starting them takes longer.
 const THREADS_DOUBLING: u64 = 256;
+/// A round takes at most about this many times the time that was asked for.
+const WALL_TIMES_MAX: u64 = 10;
 /// What adapters do with the memory: a receive buffer.
 const DIRECTION: Direction = Direction::FromDevice;
 
@@ -149,7 +151,7 @@ fn case(
     let mut participants = Vec::new();
     for contestant in contestants {
         step();
-        participants.push(Participant::prepare(contestant, settings, threads, pinned)?);
+        participants.push(Participant::prepare(contestant, settings, threads, cpus)?);
     }
     for round in 0..settings.rounds {
         // The order rotates, so that no contestant always runs first.
@@ -201,8 +203,9 @@ impl<'c> Participant<'c> {
         contestant: &'c MapContestant,
         settings: &MapThreadsSettings,
         threads: usize,
-        pinned: &[usize],
+        cpus: &[usize],
     ) -> Result<Self, MapThreadsError> {
+        let pinned = if settings.pin { cpus } else { &[] };
         let ready = match contestant.prepare(settings.bytes.0) {
             Ok(ready) => ready,
             Err(why) => return Ok(Self { contestant, prepared: Err(why.to_string()), rounds: Vec::new() }),
@@ -219,7 +222,7 @@ impl<'c> Participant<'c> {
                 pace.warm(round_ms, |pairs| {
                     prepared.pairs = pairs;
                     let round = prepared.work(contestant, pinned)?;
-                    Ok::<_, MapThreadsError>(Duration::from_nanos(round.wall_ns))
+                    Ok::<_, MapThreadsError>(worked(&round, threads.min(cpus.len().max(1))))
                 })?;
             }
         }
@@ -337,6 +340,12 @@ impl Prepared {
         let wrong = all.into_iter().find(|(_, found, expected)| found != expected);
         wrong.map_or(Ok(()), |(what, found, expected)| Err(Counted { what, found, expected }))
     }
+}
+
+/// How long a round worked: the CPU time of its threads, so that a busy machine's other programs don't fill it. Threads that
+/// sleep for most of a round don't make it endless.
+fn worked(round: &MapRound, cpus: usize) -> Duration {
+    Duration::from_nanos((round.cpu_ns / cpus as u64).max(round.wall_ns / WALL_TIMES_MAX))
 }
 
 /// A count that is wrong.

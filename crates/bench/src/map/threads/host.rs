@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, yield_now};
 
 /// Polls of a guest before it first yields its CPU: about the time of an answer from a host on another CPU.
-const SPINS: u32 = 200;
+const SPINS: u32 = 1_000;
 /// Polls of the host without a request before it sleeps.
-const IDLE_POLLS: u32 = 2_000;
+const IDLE_POLLS: u32 = 4_000;
 
 /// A hypercall and the place of its answer.
 struct Call {
