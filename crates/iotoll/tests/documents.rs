@@ -20,7 +20,7 @@ fn printed(line: &str) -> Value {
 
 /// Commands and documents that need neither root nor a disk of their own. `lab run` prints what `lab show` prints; `blk log`
 /// takes a controller, so guests run it (test `blk_guest`).
-const LINES: [&str; 23] = [
+const LINES: [&str; 24] = [
     "inspect --json --from crates/host/tests/captures/ppc-noddw.tar.gz",
     "inspect --json --from crates/host/tests/captures/x86-vtd-lazy.tar.gz",
     "inspect --json --range 0x10000000+2M --from crates/host/tests/captures/x86-no-iommu.tar.gz",
