@@ -37,7 +37,7 @@ impl Allocator for RustVmm {
     }
 }
 
-fn make(space: &Space) -> Result<Box<dyn Allocator>, String> {
+fn make(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, String> {
     let allocator = AddressAllocator::new(space.first * PAGE_BYTES, space.pages() * PAGE_BYTES)
         .map_err(|why| why.to_string())?;
     Ok(Box::new(RustVmm(Mutex::new(allocator))))

@@ -8,7 +8,7 @@ use iova::{
 use std::sync::{Arc, LazyLock};
 
 /// Constructor of an allocator for a space. The error says why it does not support the space.
-pub type Make = fn(&Space) -> Result<Box<dyn Allocator>, String>;
+pub type Make = fn(&Space) -> Result<Box<dyn Allocator + Send + Sync>, String>;
 
 /// The allocators of `iova`: name, description, constructor.
 const BUILT_IN: &[(&str, &str, Make)] = &[
@@ -52,7 +52,7 @@ const GRANULE_BYTES: u64 = 4096;
 const PAGE_4GIB: u64 = (4 << 30) / GRANULE_BYTES;
 
 /// The per-CPU allocator as this host supports it.
-fn host<F: FreeCheck + 'static>(space: &Space) -> Result<Box<dyn Allocator>, String> {
+fn host<F: FreeCheck + 'static>(space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, String> {
     match host_percpu::<F>(space, PAGE_4GIB) {
         Ok(allocator) => Ok(allocator),
         Err(why) => Err(why.to_string()),
@@ -60,8 +60,10 @@ fn host<F: FreeCheck + 'static>(space: &Space) -> Result<Box<dyn Allocator>, Str
 }
 
 /// Boxes an allocator and turns its error into text.
-fn boxed<A: Allocator + 'static, E: ToString>(allocator: Result<A, E>) -> Result<Box<dyn Allocator>, String> {
-    allocator.map(|allocator| Box::new(allocator) as Box<dyn Allocator>).map_err(|why| why.to_string())
+fn boxed<A: Allocator + Send + Sync + 'static, E: ToString>(
+    allocator: Result<A, E>,
+) -> Result<Box<dyn Allocator + Send + Sync>, String> {
+    allocator.map(|allocator| Box::new(allocator) as Box<_>).map_err(|why| why.to_string())
 }
 
 /// The host's CPUs, for allocators that need the current CPU.
@@ -73,7 +75,7 @@ fn cpu_count() -> u32 {
 }
 
 /// The CPU that the calling thread runs on.
-fn current_cpu() -> u32 {
+pub(crate) fn current_cpu() -> u32 {
     HOST.current() as u32
 }
 
@@ -158,7 +160,7 @@ impl Contestant {
     ///
     /// # Errors
     /// Why it does not support the space.
-    pub fn allocator(&self, space: &Space) -> Result<Box<dyn Allocator>, String> {
+    pub fn allocator(&self, space: &Space) -> Result<Box<dyn Allocator + Send + Sync>, String> {
         match &self.origin {
             Origin::Made(make) => make(space),
             Origin::Peer(peer) => match peer.allocator(space) {

@@ -3,7 +3,7 @@
 //! - [`run()`] measures IOVA allocators with real threads. The [`Contestant`]s are the allocators of crate `iova`, and
 //!   others that are loaded through a C interface (`include/iotoll_iova_peer.h`). A [`Scenario`] defines what each thread
 //!   does. The result is a [`Benchmark`], the document `iotoll.bench/1`.
-//! - [`run_map`] measures mapping and unmapping on each DMA path.
+//! - [`run_map`] measures mapping and unmapping on each DMA path, and [`run_map_threads`] in many threads at once.
 //! - [`measure_kernel_interfaces`] and [`measure_user_space_driver`] measure random disk reads.
 //! - [`run_memtype`] measures memory accesses by memory type.
 //! - [`net::run_net`] measures the network to another host, on which [`net::serve`] answers.
@@ -46,7 +46,11 @@ pub use contestant::{Contestant, Make, UnknownContestant, built_in_contestants, 
 pub use head::{Head, Origin};
 pub use host_summary::HostSummary;
 pub use latency::Latency;
-pub use map::{Cell, MAP_SCHEMA, MapBenchmark, MapError, MapSettings, PerPair, Row, dma_paths, run_map};
+pub use map::{
+    Cell, MAP_SCHEMA, MAP_THREADS_SCHEMA, MapBenchmark, MapCase, MapCheckError, MapContestant, MapEntry,
+    MapError, MapMeasured, MapRound, MapSettings, MapThreads, MapThreadsError, MapThreadsSettings, PerPair,
+    Row, dma_paths, map_contestants, run_map, run_map_threads, select_map,
+};
 pub use memtype::{
     Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,
     MemtypeRow, MemtypeSettings, run_memtype,

@@ -2,8 +2,13 @@
 
 mod dma_path;
 mod result;
+mod threads;
 
 pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
+pub use threads::{
+    MAP_THREADS_SCHEMA, MapCase, MapCheckError, MapContestant, MapEntry, MapMeasured, MapRound, MapThreads,
+    MapThreadsError, MapThreadsSettings, map_contestants, run_map_threads, select_map,
+};
 
 use crate::bytes::Bytes;
 use crate::head::{Head, Origin};

@@ -152,6 +152,9 @@ pub(crate) struct PeerAllocator {
 // SAFETY: the header requires that several threads may call allocate and free at once.
 unsafe impl Sync for PeerAllocator {}
 
+// SAFETY: any thread may call the library's functions, so the handle belongs to none.
+unsafe impl Send for PeerAllocator {}
+
 impl Allocator for PeerAllocator {
     #[inline]
     fn allocate(&self, request: &Request) -> Result<u64, AllocateError> {

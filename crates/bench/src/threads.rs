@@ -50,8 +50,7 @@ pub(crate) struct RoundTotals {
     pub(crate) samples: Vec<Samples>,
 }
 
-/// Runs all workers for one round, each in a thread of its own. Thread `n` is pinned to CPU `n` of `cpus`, modulo their
-/// number; threads are not pinned if `cpus` is empty.
+/// Runs all workers for one round, each in a thread of its own, as [`together`] does.
 pub(crate) fn work(
     workers: &mut [Box<dyn Worker>],
     allocator: &dyn Allocator,
@@ -59,23 +58,49 @@ pub(crate) fn work(
     pairs: u64,
     cpus: &[usize],
 ) -> Result<RoundTotals, ThreadError> {
+    let mut tasks: Vec<(&mut Box<dyn Worker>, Samples)> =
+        workers.iter_mut().map(|worker| (worker, Samples::with_capacity_for(2 * pairs, clock))).collect();
+    let Together { wall_ns, cpu_ns, results } = together(&mut tasks, cpus, |thread, (worker, samples)| {
+        worker.work(Caller::new(allocator, samples, thread), pairs)
+    })?;
+    let counts = results.into_iter().fold(Counts::default(), Counts::plus);
+    let samples = tasks.into_iter().map(|(_, samples)| samples).collect();
+    Ok(RoundTotals { wall_ns, cpu_ns, counts, samples })
+}
+
+/// What threads returned that started together, and the time that they took.
+#[derive(Debug)]
+pub(crate) struct Together<R> {
+    /// Time from the first thread's start to the last one's end.
+    pub(crate) wall_ns: u64,
+    /// CPU time of all threads.
+    pub(crate) cpu_ns: u64,
+    /// What each thread's work returned.
+    pub(crate) results: Vec<R>,
+}
+
+/// Runs `work` for each task in a thread of its own; it gets the thread's number and the task. All start together. Thread `n` is
+/// pinned to CPU `n` of `cpus`, modulo their number; threads are not pinned if `cpus` is empty.
+pub(crate) fn together<T: Send, R: Send>(
+    tasks: &mut [T],
+    cpus: &[usize],
+    work: impl Fn(usize, &mut T) -> R + Sync,
+) -> Result<Together<R>, ThreadError> {
     let gate = Gate::new();
-    let threads = workers.len();
+    let threads = tasks.len();
     let done = std::thread::scope(|scope| {
-        let mut running: Vec<ScopedJoinHandle<'_, Result<Done, ThreadError>>> = Vec::with_capacity(threads);
-        for (thread, worker) in workers.iter_mut().enumerate() {
+        let mut running: Vec<ScopedJoinHandle<'_, Result<Option<Done<R>>, ThreadError>>> =
+            Vec::with_capacity(threads);
+        for (thread, task) in tasks.iter_mut().enumerate() {
             let cpu = cpus.get(thread % cpus.len().max(1)).copied();
-            let gate = &gate;
-            let task = move || {
+            let (gate, work) = (&gate, &work);
+            let run = move || {
                 let ready = cpu.map_or(Ok(()), pin);
-                let mut samples = Samples::with_capacity_for(2 * pairs, clock);
                 let go = gate.wait();
                 ready?;
-                let caller = Caller::new(allocator, &mut samples, thread);
-                let time = if go { timed(worker.as_mut(), caller, pairs) } else { Time::nothing() };
-                Ok(Done { time, samples })
+                Ok(go.then(|| Done::of(|| work(thread, task))))
             };
-            match Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task) {
+            match Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run) {
                 Ok(handle) => running.push(handle),
                 Err(source) => {
                     gate.open(false);
@@ -88,52 +113,39 @@ pub(crate) fn work(
         running
             .into_iter()
             .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect::<Result<Vec<Done>, _>>()
+            .collect::<Result<Vec<_>, _>>()
     })?;
-    Ok(RoundTotals::of(done))
+    Ok(Together::of(done.into_iter().flatten().collect()))
 }
 
-/// A thread's results.
-struct Done {
-    time: Time,
-    samples: Samples,
-}
-
-/// A thread's start, end, CPU time and counts.
-struct Time {
+/// What a thread's work returned, with its start, end and CPU time.
+struct Done<R> {
     start: Instant,
     end: Instant,
     cpu_ns: u64,
-    counts: Counts,
+    result: R,
 }
 
-impl Time {
-    /// The time of a thread that did not work.
-    fn nothing() -> Self {
-        let now = Instant::now();
-        Self { start: now, end: now, cpu_ns: 0, counts: Counts::default() }
+impl<R> Done<R> {
+    /// Runs a thread's work and measures its time.
+    fn of(work: impl FnOnce() -> R) -> Self {
+        let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
+        let result = work();
+        let (cpu_end_ns, end) = (thread_cpu_ns(), Instant::now());
+        Self { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), result }
     }
 }
 
-/// Runs a worker and measures its time.
-fn timed(worker: &mut dyn Worker, caller: Caller<'_>, pairs: u64) -> Time {
-    let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
-    let counts = worker.work(caller, pairs);
-    let (cpu_end_ns, end) = (thread_cpu_ns(), Instant::now());
-    Time { start, end, cpu_ns: cpu_end_ns.saturating_sub(cpu_start_ns), counts }
-}
-
-impl RoundTotals {
-    /// Totals of all threads.
-    fn of(done: Vec<Done>) -> Self {
-        let start = done.iter().map(|done| done.time.start).min();
-        let end = done.iter().map(|done| done.time.end).max();
+impl<R> Together<R> {
+    /// The time and the results of all threads.
+    fn of(done: Vec<Done<R>>) -> Self {
+        let start = done.iter().map(|done| done.start).min();
+        let end = done.iter().map(|done| done.end).max();
         let wall = start.zip(end).map_or(0, |(start, end)| (end - start).as_nanos());
         Self {
             wall_ns: u64::try_from(wall).unwrap_or(u64::MAX).max(1),
-            cpu_ns: done.iter().map(|done| done.time.cpu_ns).sum(),
-            counts: done.iter().map(|done| done.time.counts).fold(Counts::default(), Counts::plus),
-            samples: done.into_iter().map(|done| done.samples).collect(),
+            cpu_ns: done.iter().map(|done| done.cpu_ns).sum(),
+            results: done.into_iter().map(|done| done.result).collect(),
         }
     }
 }

@@ -20,15 +20,18 @@ pub(crate) fn of_benchmark(benchmark: &Benchmark) -> Vec<String> {
     }
     warnings.extend(preempted(benchmark));
     warnings.extend(spread(benchmark));
-    let crowded =
-        benchmark.cases.iter().map(|case| case.threads).filter(|threads| *threads > machine.cpus).min();
-    if let Some(threads) = crowded {
-        warnings.push(format!(
-            "more threads than CPUs ({}): from {threads} threads on, the figures include the scheduler",
-            machine.cpus
-        ));
-    }
+    let threads: Vec<usize> = benchmark.cases.iter().map(|case| case.threads).collect();
+    warnings.extend(of_threads(machine, &threads));
     warnings
+}
+
+/// A warning if some cases have more threads than CPUs.
+pub(crate) fn of_threads(machine: &HostSummary, threads: &[usize]) -> Option<String> {
+    let threads = threads.iter().filter(|threads| **threads > machine.cpus).min()?;
+    Some(format!(
+        "more threads than CPUs ({}): from {threads} threads on, the figures include the scheduler",
+        machine.cpus
+    ))
 }
 
 /// Warnings that apply to every benchmark: a debug build, or a busy host.

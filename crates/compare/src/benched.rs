@@ -23,7 +23,7 @@ pub(crate) struct Figure {
 pub(crate) fn figures(of: Benchmark, text: &str, file: &str) -> Result<Vec<Figure>, DocumentError> {
     let kind = Kind::Bench(of);
     Ok(match of {
-        Benchmark::Iova => read::<Iova>(text, file, kind)?.figures(),
+        Benchmark::Iova | Benchmark::MapThreads => read::<Threads>(text, file, kind)?.figures(),
         Benchmark::Map => read::<Map>(text, file, kind)?.figures(),
         Benchmark::Memtype => read::<Memtype>(text, file, kind)?.figures(),
         Benchmark::Blk => read::<Blk>(text, file, kind)?.figures(),
@@ -50,46 +50,48 @@ impl<T: Figures> Checked for T {
     }
 }
 
-/// `iotoll bench iova`.
+/// `iotoll bench iova` and `iotoll bench map --threads`.
 #[derive(Deserialize)]
-struct Iova {
-    cases: Vec<IovaCase>,
+struct Threads {
+    cases: Vec<ThreadsCase>,
 }
 
 #[derive(Deserialize)]
-struct IovaCase {
-    scenario: String,
+struct ThreadsCase {
+    /// Of allocators only.
+    scenario: Option<String>,
     threads: u64,
     cpus: u64,
-    entries: Vec<IovaEntry>,
+    entries: Vec<ThreadsEntry>,
 }
 
 #[derive(Deserialize)]
-struct IovaEntry {
+struct ThreadsEntry {
     contestant: String,
-    measured: Option<IovaMeasured>,
+    measured: Option<ThreadsMeasured>,
 }
 
 #[derive(Deserialize)]
-struct IovaMeasured {
+struct ThreadsMeasured {
     ns_per_pair: Summary,
     cpu_ns_per_pair: Summary,
-    rounds: Vec<IovaRound>,
+    rounds: Vec<ThreadsRound>,
 }
 
 #[derive(Deserialize)]
-struct IovaRound {
+struct ThreadsRound {
     pairs: u64,
     wall_ns: u64,
     cpu_ns: u64,
 }
 
-impl IovaCase {
-    fn figures_of(&self, contestant: &str, measured: &IovaMeasured) -> [Figure; 2] {
+impl ThreadsCase {
+    fn figures_of(&self, contestant: &str, measured: &ThreadsMeasured) -> [Figure; 2] {
         let threads = if self.threads == 1 { "thread" } else { "threads" };
-        let case = format!("{}, {} {threads}", self.scenario, self.threads);
+        let scenario = self.scenario.as_ref().map(|scenario| format!("{scenario}, ")).unwrap_or_default();
+        let case = format!("{scenario}{} {threads}", self.threads);
         let cpus = self.threads.min(self.cpus) as f64;
-        let figure = |quantity, summary: &Summary, ns: &dyn Fn(&IovaRound) -> f64| Figure {
+        let figure = |quantity, summary: &Summary, ns: &dyn Fn(&ThreadsRound) -> f64| Figure {
             case: case.clone(),
             contestant: contestant.to_owned(),
             quantity,
@@ -103,9 +105,9 @@ impl IovaCase {
     }
 }
 
-impl Figures for Iova {
+impl Figures for Threads {
     fn figures(&self) -> Vec<Figure> {
-        let of_case = |case: &IovaCase| -> Vec<Figure> {
+        let of_case = |case: &ThreadsCase| -> Vec<Figure> {
             let measured = case.entries.iter().filter_map(|entry| Some((entry, entry.measured.as_ref()?)));
             measured.flat_map(|(entry, measured)| case.figures_of(&entry.contestant, measured)).collect()
         };

@@ -14,6 +14,7 @@ const SCHEMAS: [(&str, Kind); 7] = [
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
     (bench::MAP_SCHEMA, Kind::Bench(Benchmark::Map)),
+    (bench::MAP_THREADS_SCHEMA, Kind::Bench(Benchmark::MapThreads)),
     (bench::MEMTYPE_SCHEMA, Kind::Bench(Benchmark::Memtype)),
     (bench::BLK_SCHEMA, Kind::Bench(Benchmark::Blk)),
     (bench::net::NET_SCHEMA, Kind::Bench(Benchmark::Net)),
@@ -37,6 +38,8 @@ pub enum Benchmark {
     Iova,
     /// `iotoll bench map`.
     Map,
+    /// `iotoll bench map --threads`.
+    MapThreads,
     /// `iotoll bench memtype`.
     Memtype,
     /// `iotoll bench blk`.
@@ -59,6 +62,7 @@ impl fmt::Display for Kind {
             Self::TollSheet => "a toll sheet of iotoll lab run",
             Self::Bench(Benchmark::Iova) => "a document of iotoll bench iova",
             Self::Bench(Benchmark::Map) => "a document of iotoll bench map",
+            Self::Bench(Benchmark::MapThreads) => "a document of iotoll bench map --threads",
             Self::Bench(Benchmark::Memtype) => "a document of iotoll bench memtype",
             Self::Bench(Benchmark::Blk) => "a document of iotoll bench blk",
             Self::Bench(Benchmark::Net) => "a document of iotoll bench net",

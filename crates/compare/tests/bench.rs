@@ -55,6 +55,20 @@ fn rounds_give_a_ratio_of_medians_with_an_interval() {
 }
 
 #[test]
+fn mappings_by_many_threads_are_compared_as_allocators_are() {
+    let map = |rounds: &[u64]| {
+        let mut document = iova(rounds);
+        document["schema"] = "iotoll.bench-map-threads/1".into();
+        document["cases"][0].as_object_mut().unwrap().remove("scenario");
+        document
+    };
+    let found = compared(&map(&[98, 99, 100, 101, 102]), &map(&[48, 49, 50, 51, 52, 53])).unwrap();
+    let [group] = &found.groups[..] else { panic!("{found:?}") };
+    assert_eq!((group.kind, group.name.as_str()), (GroupKind::Case, "2 threads"));
+    assert!(group.rows.iter().all(|row| row.sign == Some(Sign::Less)), "{group:?}");
+}
+
+#[test]
 fn documents_without_rounds_are_compared_by_medians() {
     let map = |ns: f64| {
         let cells =

@@ -3,8 +3,10 @@
 mod blk;
 mod iova;
 mod map;
+mod map_threads;
 mod memtype;
 mod net;
+mod peers;
 
 pub(crate) use iova::run_short;
 
@@ -20,6 +22,7 @@ pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
     match command {
         Bench::Blk(args) => blk::run(args),
         Bench::Iova(args) => iova::run(args),
+        Bench::Map(args) if !args.threads.is_empty() => map_threads::run(args),
         Bench::Map(args) => map::run(args),
         Bench::Memtype(args) => memtype::run(args),
         Bench::Net(args) => net::run(args),

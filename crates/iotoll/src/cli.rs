@@ -891,24 +891,49 @@ fn parse_serve_seconds(text: &str) -> Result<f64, String> {
 Examples:
   iotoll bench map
   iotoll bench map --dma-path translated-strict,tce-window --size 4K,2M --json
+  iotoll bench map --threads 1,2,4,8,16,32,64,128,256,512,1024 --html threads.html
 
 DMA paths modelled in this process: no-iommu, direct-window, bounce, translated-lazy,
 translated-strict, translated-strict-amd, translated-strict-smmu, tce-window. A model writes the \
 translation tables that hardware would read. Its hypercalls and invalidations are function calls, \
 without the time of a trap or a wait. The host's own IOMMU is measured with every adapter that is \
-bound to vfio-pci and may be opened.")]
+bound to vfio-pci and may be opened.
+
+With --threads, threads map and unmap at once: by each allocator with tables and without, by tables alone, mapped once, \
+and by requests to a thread that plays the host. These contestants take turns round by round.")]
 pub(crate) struct BenchMap {
     /// Measure only these software DMA paths, separated by commas [default: all]
-    #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',', conflicts_with = "threads")]
     pub(crate) dma_paths: Vec<String>,
-    /// Mapping sizes up to 2M, separated by commas [default: 4K to 2M]
+    /// Mapping sizes up to 2M, separated by commas [default: 4K to 2M]; one up to 1M with --threads [default: 4K]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
     pub(crate) sizes: Vec<Bytes>,
+    /// Compare contestants with these numbers of threads instead, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_thread_count)]
+    pub(crate) threads: Vec<usize>,
+    /// Measure only these contestants, built-in or peers, separated by commas [default: all]
+    #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',', requires = "threads")]
+    pub(crate) contestants: Vec<String>,
+    /// Add the allocator of a shared library under this name, with tables and without
+    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath, requires = "threads")]
+    pub(crate) peers: Vec<PeerFile>,
     #[command(flatten)]
     pub(crate) pace: Pace,
-    /// Print one JSON document with schema iotoll.bench-map/2
+    /// Pairs per round of all threads, instead of --round-ms
+    #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", value_parser = parse_positive::<u64>)]
+    pub(crate) pairs: Option<u64>,
+    /// Pin each thread to a CPU
+    #[arg(long, requires = "threads")]
+    pub(crate) pin: bool,
+    /// Print one JSON document with schema iotoll.bench-map/2, or iotoll.bench-map-threads/1 with --threads
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write a self-contained HTML page that plots time against threads
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write the plot alone, as an SVG file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// Measure IOVA allocators with real threads

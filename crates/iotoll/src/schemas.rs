@@ -18,6 +18,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<toll::TollSheet>(toll::SheetSchema::ID),
         named_schema::<bench::Benchmark>(bench::SCHEMA),
         named_schema::<bench::MapBenchmark>(bench::MAP_SCHEMA),
+        named_schema::<bench::MapThreads>(bench::MAP_THREADS_SCHEMA),
         named_schema::<bench::MemtypeBenchmark>(bench::MEMTYPE_SCHEMA),
         named_schema::<bench::BlkBenchmark>(bench::BLK_SCHEMA),
         named_schema::<bench::net::NetBenchmark>(bench::net::NET_SCHEMA),

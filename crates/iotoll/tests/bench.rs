@@ -142,6 +142,66 @@ fn mappings_are_measured_by_each_dma_path() {
 }
 
 #[test]
+fn mappings_by_many_threads_are_a_document_a_page_and_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, picture) = (folder.path().join("threads.html"), folder.path().join("threads.svg"));
+    let output = bench_map_threads(&[
+        "--pairs",
+        "200",
+        "--contestant",
+        "direct,percpu,percpu+tables,virtio-iommu",
+        "--json",
+        "--html",
+        page.to_str().unwrap(),
+        "--svg",
+        picture.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "iotoll.bench-map-threads/1");
+    assert_eq!((&document["baseline"], &document["settings"]["pairs"]), (&"direct".into(), &200.into()));
+    let threads: Vec<u64> =
+        document["cases"].as_array().unwrap().iter().map(|case| case["threads"].as_u64().unwrap()).collect();
+    assert_eq!(threads, [1, 3]);
+    let page = std::fs::read_to_string(page).unwrap();
+    let picture = std::fs::read_to_string(picture).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && picture.starts_with("<svg"));
+    for drawn in [&page, &picture] {
+        assert_eq!(drawn.matches("<path class=\"line line").count(), 4, "a line for each contestant");
+        assert!(!drawn.contains("<script"));
+    }
+    let shown = text(&bench_map_threads(&["--pairs", "200", "--contestant", "direct,tables"]).stdout);
+    for words in
+        ["2 contestants, against direct", "Seconds for a million pairs by each thread", "table entries"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+fn bench_map_threads(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1");
+    command.args(["bench", "map", "--threads", "1,3", "--rounds", "2"]).args(args).output().unwrap()
+}
+
+#[test]
+fn threads_that_can_not_be_measured_are_exit_two() {
+    for (args, expected) in [
+        (["--contestant", "nobody"], r#"unknown contestant "nobody"; expected one of direct, bitmap"#),
+        (["--size", "4K,8K"], "--size has 2 sizes; expected one with --threads"),
+        (["--size", "2M"], "mappings of 2 MiB; expected 1 byte to 1 MiB"),
+        (["--peer", "direct=/nowhere/lib.so"], r#"a contestant named "direct" exists"#),
+        (["--html", "/nowhere/page.html"], "can't write /nowhere/page.html"),
+        (["--svg", "/nowhere/plot.svg"], "can't write /nowhere/plot.svg"),
+    ] {
+        let output = bench_map_threads(&args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn mappings_that_can_not_be_measured_are_exit_two() {
     for (args, expected) in [
         (["--dma-path", "path"], r#"unknown DMA path "path"; expected one of no-iommu"#),

@@ -29,8 +29,8 @@ pub use answers::{
     adapters_answer, block_answer, flash_array_answer, hosts_answer, memory_answer, model_answer,
 };
 pub use benchmarks::{
-    benchmark, benchmark_brief, blk_benchmark, comparison, map_benchmark, memtype_benchmark, net_benchmark,
-    watch, watch_interval, watch_interval_title,
+    benchmark, benchmark_brief, blk_benchmark, comparison, map_benchmark, map_threads, map_threads_drawing,
+    memtype_benchmark, net_benchmark, watch, watch_interval, watch_interval_title,
 };
 pub use inspection::{
     BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log, memory_range, mtrr_plan,

@@ -95,7 +95,12 @@ pub struct PerPair {
 impl PerPair {
     /// Averages over all mappings.
     pub(super) fn of(counters: &DmaCounters) -> Self {
-        let each = |count: u64| count as f64 / counters.mappings.max(1) as f64;
+        Self::of_pairs(counters, counters.mappings)
+    }
+
+    /// Averages over this number of pairs.
+    pub(super) fn of_pairs(counters: &DmaCounters, pairs: u64) -> Self {
+        let each = |count: u64| count as f64 / pairs.max(1) as f64;
         Self {
             allocations: each(counters.allocations),
             table_entries: each(counters.table_entries),

@@ -1,14 +1,19 @@
 //! Linux in a POWER partition: writes TCEs by hypercall.
 
 use super::rtas::{RtasCall, RtasStatus};
-use super::{Entry, Hypervisor, MemoryRange, Status};
+use super::{Entry, Hypercall, Hypervisor, MemoryRange, Status};
 use crate::{Access, BusAddress, ByteOrder, DmaCounters, Frames, MemoryAddress, Ram};
 use ddw::{TCE_BYTES, TCES_PER_CALL_MAX, TceCalls};
 use std::sync::Arc;
 
+/// Carries a hypercall to the hypervisor and returns its status.
+type Trap = Box<dyn Fn(Hypercall) -> Status + Send + Sync>;
+
 /// What all windows of a partition share: the hypervisor, and pages for lists of entries.
 pub struct Partition {
     hypervisor: Arc<Hypervisor>,
+    /// How a hypercall reaches the hypervisor; `None` for a function call.
+    trap: Option<Trap>,
     ram: Arc<Ram>,
     lists: Frames,
     memory: Vec<MemoryRange>,
@@ -49,7 +54,13 @@ impl Partition {
         cpu: fn() -> u32,
     ) -> Self {
         let calls = TceCalls::of(hypervisor.hypertas_functions(), command_line);
-        Self { hypervisor, ram, lists, memory, calls, cpu }
+        Self { hypervisor, trap: None, ram, lists, memory, calls, cpu }
+    }
+
+    /// Has `trap` carry each hypercall to [`Hypervisor::serve`], for instance in another thread. Without this call a hypercall is a
+    /// function call.
+    pub fn with_trap(self, trap: impl Fn(Hypercall) -> Status + Send + Sync + 'static) -> Self {
+        Self { trap: Some(Box::new(trap)), ..self }
     }
 
     /// The hypervisor.
@@ -121,13 +132,14 @@ impl Partition {
                 return Status::Parameter;
             }
         }
-        self.hypervisor.put_tce_indirect(run.liobn, run.page(from), list, count)
+        self.call(Hypercall::PutTceIndirect { liobn: run.liobn, at: run.page(from), list, count })
     }
 
     /// Writes entries by `H_PUT_TCE`, one per call.
     fn write_one_by_one(&self, run: Run, counters: &mut DmaCounters) -> Result<(), Stopped> {
         (0..run.entries).try_for_each(|done| {
-            let status = self.hypervisor.put_tce(run.liobn, run.page(done), run.entry(done));
+            let (at, entry) = (run.page(done), run.entry(done));
+            let status = self.call(Hypercall::PutTce { liobn: run.liobn, at, entry });
             count_call(status, 1, counters).map_err(|status| Stopped { done, call: "H_PUT_TCE", status })
         })
     }
@@ -148,15 +160,20 @@ impl Partition {
         let mut done = 0;
         while done < entries {
             let count = (entries - done).min(at_once);
-            let page = BusAddress(at.0 + (done << page_shift));
-            let status = match self.calls {
-                TceCalls::Multi => self.hypervisor.stuff_tce(liobn, page, Entry::NONE, count),
-                TceCalls::Single => self.hypervisor.put_tce(liobn, page, Entry::NONE),
-            };
+            let (at, entry) = (BusAddress(at.0 + (done << page_shift)), Entry::NONE);
+            let status = self.call(match self.calls {
+                TceCalls::Multi => Hypercall::StuffTce { liobn, at, entry, count },
+                TceCalls::Single => Hypercall::PutTce { liobn, at, entry },
+            });
             count_call(status, count, counters).map_err(|status| Stopped { done, call, status })?;
             done += count;
         }
         Ok(())
+    }
+
+    /// Makes a hypercall.
+    fn call(&self, call: Hypercall) -> Status {
+        self.trap.as_ref().map_or_else(|| self.hypervisor.serve(call), |trap| trap(call))
     }
 
     /// Makes an RTAS call.

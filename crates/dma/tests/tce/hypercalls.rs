@@ -1,10 +1,11 @@
 //! The hypercalls: every status of each, and tables against a model and the hardware's side.
 
 use crate::machine::{DEFAULT, GIB, KIB, MIB, Machine, Setup};
-use dma::tce::{Entry, MemoryRange, Status, TceFault};
-use dma::{Access, BusAddress, ByteOrder, MemoryAddress};
+use dma::tce::{Entry, Hypercall, MemoryRange, Partition, PciSlot, Status, TceFault};
+use dma::{Access, BusAddress, ByteOrder, Direction, DmaCounters, Frames, Limits, MemoryAddress};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 const READ: u64 = 1;
 const BOTH: u64 = 3;
@@ -249,4 +250,50 @@ proptest! {
         let beyond = at(ENTRIES);
         prop_assert_eq!(walk.reach(&machine.ram, beyond, Access::Read), Err(TceFault::Outside { at: beyond }));
     }
+}
+
+#[test]
+fn a_trap_carries_every_hypercall() {
+    let machine = small().machine();
+    let (hypervisor, calls) = (machine.hypervisor.clone(), Arc::new(Mutex::new(Vec::new())));
+    let seen = calls.clone();
+    let lists = Frames::new(machine.lists, 4 * KIB);
+    let partition = Partition::new(hypervisor.clone(), machine.ram.clone(), lists, vec![], "", || 0);
+    let partition = partition.with_trap(move |call| {
+        seen.lock().unwrap().push(call);
+        hypervisor.serve(call)
+    });
+    let slot = PciSlot::new(Arc::new(partition), crate::machine::ADDRESS).unwrap().unwrap();
+    let mapper = slot.default_mapper(Limits::of_bits(32));
+    let mut counters = DmaCounters::default();
+    for (bytes, is_list) in [(4 * KIB, false), (64 * KIB, true)] {
+        let memory = MemoryAddress(MIB);
+        let at = mapper.map(memory, bytes, Direction::FromDevice, &mut counters).unwrap();
+        let last = BusAddress(at.0 + bytes - 1);
+        let reached = machine.walk(DEFAULT).reach(&machine.ram, last, Access::Write);
+        assert_eq!(reached, Ok((MemoryAddress(memory.0 + bytes - 1), 4 * KIB)));
+        mapper.unmap(at, bytes, Direction::FromDevice, &mut counters).unwrap();
+        let made = std::mem::take(&mut *calls.lock().unwrap());
+        let [first, Hypercall::StuffTce { liobn: DEFAULT, at: cleared, entry: Entry::NONE, count }] =
+            made[..]
+        else {
+            panic!("{made:?}")
+        };
+        assert_eq!((cleared, count), (at, bytes / (4 * KIB)));
+        assert_eq!(matches!(first, Hypercall::PutTceIndirect { .. }), is_list, "{first:?}");
+    }
+    assert_eq!((counters.hypercalls, counters.table_entries), (4, 2 * 17));
+    // A host that is gone refuses, and nothing is mapped.
+    let refused = Partition::new(
+        machine.hypervisor.clone(),
+        machine.ram.clone(),
+        Frames::new(machine.lists, 4 * KIB),
+        vec![],
+        "",
+        || 0,
+    )
+    .with_trap(|_| Status::Function);
+    let slot = PciSlot::new(Arc::new(refused), crate::machine::ADDRESS).unwrap().unwrap();
+    let mapper = slot.default_mapper(Limits::of_bits(32));
+    assert!(mapper.map(MemoryAddress(MIB), 4 * KIB, Direction::FromDevice, &mut counters).is_err());
 }

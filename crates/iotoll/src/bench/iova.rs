@@ -1,13 +1,11 @@
 //! `iotoll bench iova`: measures IOVA allocators with real threads.
 
+use super::peers::load_peers;
 use super::{given_or_default, percent_bar};
 use crate::cli::BenchIova;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use anyhow::bail;
-use bench::{
-    Benchmark, Contestant, HostSummary, Peer, Progress, Scenario, Settings, built_in_contestants, select,
-};
+use bench::{Benchmark, Contestant, HostSummary, Progress, Scenario, Settings, built_in_contestants, select};
 use indicatif::ProgressBar;
 
 /// By default up to 4 threads per CPU, to measure threads that share a CPU, too.
@@ -58,16 +56,7 @@ fn measure(
 /// The built-in contestants and peers, or those of them that `--contestant` names.
 fn chosen_contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
     let mut all = built_in_contestants();
-    for file in &args.peers {
-        if all.iter().any(|one| one.name == file.name) {
-            bail!(
-                "a contestant named {:?} exists; expected another name for the peer {}",
-                file.name,
-                file.library.display()
-            );
-        }
-        all.push(Contestant::peer(&file.name, &Peer::load(&file.library)?));
-    }
+    all.extend(load_peers(&args.peers, &all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>())?);
     Ok(select(&all, &args.contestants)?)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::page::quantity::{self, figure, time};
 use crate::page::{Lead, Page};
-use bench::{Benchmark, Case, Entry, Measured, Scenario, Summary};
+use bench::{Benchmark, Case, Entry, Head, Measured, Scenario, Summary};
 use escape::terminal::plain;
 
 /// `4 threads`.
@@ -83,11 +83,25 @@ pub(crate) fn not_measured<'c>(cases: &[&'c Case]) -> Vec<(&'c str, &'c str)> {
     absent
 }
 
-/// The machine, the clock and the settings, as names and values.
-pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
-    let machine = &benchmark.head.machine;
+/// The machine and its system, as names and values.
+pub(super) fn machine(head: &Head) -> [(&'static str, String); 2] {
+    let machine = &head.machine;
     let known = |text: &Option<String>| text.as_deref().map_or_else(|| "unknown".to_owned(), plain);
     let virtual_ = if machine.is_virtual == Some(true) { ", virtual" } else { "" };
+    let (cpu, cpus) = (known(&machine.cpu), quantity::count(machine.cpus, "CPU"));
+    [
+        ("machine", format!("{cpu}, {cpus}{virtual_}, {}", machine.architecture)),
+        ("system", format!("Linux {}, governor {}", known(&machine.kernel), known(&machine.governor))),
+    ]
+}
+
+/// The program, the day and the command.
+pub(super) fn made_by(head: &Head) -> (&'static str, String) {
+    ("made by", format!("{}, {}: {}", plain(&head.made_by), head.date, plain(&head.command.join(" "))))
+}
+
+/// The machine, the clock and the settings, as names and values.
+pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
     let settings = &benchmark.settings;
     let length = match settings.pairs {
         Some(pairs) => format!("{} pairs", quantity::grouped(pairs)),
@@ -95,41 +109,17 @@ pub(crate) fn facts(benchmark: &Benchmark) -> Vec<(&'static str, String)> {
     };
     let pinned = if settings.pin { "pinned to a CPU each" } else { "not pinned" };
     let clock = &benchmark.clock;
-    vec![
-        (
-            "machine",
-            format!(
-                "{}, {}{virtual_}, {}",
-                known(&machine.cpu),
-                quantity::count(machine.cpus, "CPU"),
-                machine.architecture
-            ),
-        ),
-        ("system", format!("Linux {}, governor {}", known(&machine.kernel), known(&machine.governor))),
-        (
-            "rounds",
-            format!(
-                "{} of {length} for each, taking turns; threads {pinned}; window of {} bits; seed {}",
-                settings.rounds, settings.bits, settings.seed
-            ),
-        ),
-        (
-            "clock",
-            format!(
-                "{}, adds {:.0} ns to each latency; one call in {} timed",
-                clock.name, clock.overhead_ns, clock.sample_every
-            ),
-        ),
-        (
-            "made by",
-            format!(
-                "{}, {}: {}",
-                plain(&benchmark.head.made_by),
-                benchmark.head.date,
-                plain(&benchmark.head.command.join(" "))
-            ),
-        ),
-    ]
+    let rounds = format!(
+        "{} of {length} for each, taking turns; threads {pinned}; window of {} bits; seed {}",
+        settings.rounds, settings.bits, settings.seed
+    );
+    let clock = format!(
+        "{}, adds {:.0} ns to each latency; one call in {} timed",
+        clock.name, clock.overhead_ns, clock.sample_every
+    );
+    let mut facts = machine(&benchmark.head).to_vec();
+    facts.extend([("rounds", rounds), ("clock", clock), made_by(&benchmark.head)]);
+    facts
 }
 
 /// Adds what could not be measured, and why.
