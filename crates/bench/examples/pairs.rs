@@ -48,7 +48,7 @@ fn pairs(allocator: &dyn Allocator, count: u64) -> Result<(), Box<dyn Error>> {
 }
 
 /// The per-CPU allocator with restartable sequences that are not registered with the kernel.
-fn counted(space: &Space, name: &str) -> Result<Box<dyn Allocator>, Box<dyn Error>> {
+fn counted(space: &Space, name: &str) -> Result<Box<dyn Allocator + Send + Sync>, Box<dyn Error>> {
     let cpus = unregistered_cpus()
         .ok_or("restartable sequences are registered (not below valgrind) or not supported")?;
     match name {

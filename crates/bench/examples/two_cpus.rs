@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).collect();
     let [first, second] = cpus[..] else { return Err("two CPUs are needed".into()) };
     let space = Space::new(1, 0xf_ffff);
-    let make = |names: &[&str]| -> Result<Vec<Box<dyn Allocator>>, Box<dyn Error>> {
+    let make = |names: &[&str]| -> Result<Vec<Box<dyn Allocator + Send + Sync>>, Box<dyn Error>> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         Ok(select(&built_in_contestants(), &names)?
             .iter()
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .collect::<Result<_, _>>()?)
     };
     let mut made = make(&NAMES)?;
-    made.extend(make(&FAIR)?.into_iter().map(|within| Box::new(Fair::new(within)) as Box<dyn Allocator>));
+    made.extend(make(&FAIR)?.into_iter().map(|within| Box::new(Fair::new(within)) as Box<_>));
     let names: Vec<String> = NAMES
         .iter()
         .map(|&name| name.to_owned())
@@ -185,7 +185,7 @@ fn pairs_ns(allocator: &dyn Allocator, cpus: &[usize]) -> f64 {
 /// cache line, as in Linux's ticket spin locks.
 struct Fair {
     lock: Tickets,
-    within: Box<dyn Allocator>,
+    within: Box<dyn Allocator + Send + Sync>,
 }
 
 #[repr(align(128))]
@@ -195,7 +195,7 @@ struct Tickets {
 }
 
 impl Fair {
-    fn new(within: Box<dyn Allocator>) -> Self {
+    fn new(within: Box<dyn Allocator + Send + Sync>) -> Self {
         Self { lock: Tickets { next: AtomicU32::new(0), serving: AtomicU32::new(0) }, within }
     }
 

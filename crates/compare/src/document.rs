@@ -9,7 +9,7 @@ use std::fmt;
 use toll::SheetError;
 
 /// The schemas of documents that can be compared, with their kinds.
-const SCHEMAS: [(&str, Kind); 7] = [
+const SCHEMAS: [(&str, Kind); 8] = [
     (watch::SCHEMA, Kind::Watch),
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
