@@ -6,13 +6,13 @@
 mod fixture;
 
 use fixture::tolls;
-use host::diagnose::{Basis, Prediction};
+use host::diagnose::{Basis, Prediction, TimedEvents, measured_prices};
 use host::facts::iommu::Kind;
 use host::tree::Memory;
 use host::{Digest, Host, Inspection, Tree};
 use proptest::prelude::*;
 use std::path::Path;
-use toll::{DmaPath, Event, Evidence};
+use toll::{DmaPath, Event, Evidence, PriceList};
 
 const NVME: (&str, &str) = ("nvme", "0x010802");
 const VTD: &str = "dmar0";
@@ -281,4 +281,33 @@ proptest! {
         reversed.sheets.reverse();
         prop_assert_eq!(predicted(host(), &reversed), predictions, "the order of sheets decides nothing");
     }
+}
+
+#[test]
+fn a_host_s_own_prices_replace_the_built_in_ones() {
+    let timed = TimedEvents { invalidations: 1000, invalidation_ns: 900_000, ..TimedEvents::default() };
+    let prices = |host: &Host, timed| measured_prices(host, timed, "a test", "a host");
+    let vtd = strict("6.12.3-x86_64", VTD, NVME);
+    let list = prices(&vtd, timed).unwrap();
+    // An invalidation has about 523 instructions in `data/tolls/x86-6.12-vtd-strict.json`, at 0.33 ns.
+    let own = &list.event_ns[&Event::Invalidations];
+    assert!((own.value - (900.0 - 523.0 * 0.33)).abs() < 1.0, "{own:?}");
+    let Evidence::Measured { how, on } = &own.evidence else { panic!("{own:?}") };
+    assert!(how.starts_with("a test: 900 ns, the mean of 1000, less 52") && on == "a host", "{how}");
+    let builtin = PriceList::builtin().iter().find(|list| list.arch == "x86").unwrap();
+    assert_eq!(list.event_ns[&Event::DeviceReads], builtin.event_ns[&Event::DeviceReads]);
+    assert_eq!(list.instruction_ns, builtin.instruction_ns);
+    // It is a price list that inspect takes.
+    assert_eq!(PriceList::read(&toml::to_string(&list).unwrap(), "a test").as_ref(), Ok(&list));
+    // Another kernel has other instructions; where no sheet has the IOMMU, they are left in.
+    let older = prices(&strict("6.1.76-x86_64", VTD, NVME), timed).unwrap();
+    assert!(older.event_ns[&Event::Invalidations].value < own.value, "{older:?}");
+    let none = prices(&strict("6.1.76-x86_64", "unknown0", NVME), timed).unwrap();
+    assert_eq!(none.event_ns[&Event::Invalidations].value, 900.0);
+    // Hypercalls have a price of their own; too few events have none.
+    let timed = TimedEvents { hypercalls: 100, hypercall_ns: 62_000, ..TimedEvents::default() };
+    let list = prices(&vtd, timed).unwrap();
+    assert_eq!(list.event_ns[&Event::Hypercalls].value, 620.0);
+    assert_eq!(list.event_ns[&Event::Invalidations], builtin.event_ns[&Event::Invalidations]);
+    assert_eq!(prices(&vtd, TimedEvents { hypercalls: 99, ..timed }), None);
 }

@@ -563,6 +563,9 @@ pub(crate) struct Watch {
     /// Also write an HTML page: the course of time, and flame graphs of the kernel's functions
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Also write a price list of this host, for `iotoll inspect --prices`; FILE must not exist
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.watch/1
     #[arg(long)]
     pub(crate) json: bool,

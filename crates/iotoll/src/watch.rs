@@ -1,22 +1,24 @@
 //! `iotoll watch`: counts and times DMA mapping on the running kernel.
 
+mod diagnosis;
+
 use crate::cli::Watch;
 use crate::date::today;
 use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use ::watch::{Action, AdapterSummary, Record, SCHEMA, Session};
-use anyhow::Context;
+use ::watch::{Record, SCHEMA, Session};
+use anyhow::{Context, bail};
 use bench::{Head, HostSummary, Origin};
-use host::diagnose::{MeasuredGain, MeasuredMapping};
+use diagnosis::{gains, price_list};
+use host::diagnose::MeasuredGain;
 use host::{Host, Inspection, Tree};
 use serde::Serialize;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-use toll::Stage;
 
 /// Seconds without a command and without `--seconds`.
 const SECONDS_DEFAULT: f64 = 10.0;
@@ -41,6 +43,9 @@ pub(crate) struct Document {
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     // Fails now, not after the time, if the page can't be written.
     args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
+    if let Some(path) = args.prices.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
+        bail!("{} exists; expected the name of a new file", path.display());
+    }
     let stop = interrupt::stop_flag()?;
     let mut session = Session::start(args.adapters.clone())?;
     let mut command = start(args)?;
@@ -107,10 +112,23 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>, is_fine: bo
     if let Some(words) = command_ended.as_ref().filter(|_| !is_fine) {
         head.warnings.push(format!("the command failed: {words}"));
     }
-    let gains = gains(&record);
+    let inspection = Inspection::of(Host::read(&Tree::live()));
+    let gains = gains(&inspection, &record);
     let page = report::watch(&head, &record, &gains);
     if let Some(path) = &args.html {
         WholeFile::write(path, report::html(&page, "iotoll · watch", program_version()).as_bytes())?;
+    }
+    if let Some(path) = &args.prices {
+        match price_list(&inspection.host, &record, &head)? {
+            Some(list) => {
+                WholeFile::write_new([path.clone()], list.as_bytes())?;
+                output::print_note(&format!("{} written", path.display()));
+            }
+            None => output::print_note(&format!(
+                "{} not written: fewer than 100 invalidations and hypercalls were timed",
+                path.display()
+            )),
+        }
     }
     if args.json {
         return output::print_json(&Document { head, record, gains, command_ended });
@@ -120,33 +138,4 @@ fn show(args: &Watch, record: Record, command_ended: Option<String>, is_fine: bo
     }
     output::print_text("")?;
     output::print_page(&page)
-}
-
-/// What the fixes of this host's findings would save of what was measured.
-fn gains(record: &Record) -> Vec<MeasuredGain> {
-    let measured = |address: &str| {
-        let adapter = record.adapters.iter().find(|adapter| adapter.adapter == address)?;
-        measured_mapping(adapter, record.seconds)
-    };
-    let inspection = Inspection::of(Host::read(&Tree::live()));
-    let outlooks = inspection.outlooks.iter();
-    outlooks.filter_map(|outlook| outlook.of_measured(&measured(&outlook.address.to_string())?)).collect()
-}
-
-/// An adapter's DMA mapping per I/O, without the time of programs that watched it. `None` if it did no I/O or that time is not known.
-fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMapping> {
-    let (ios, _) = adapter.completed.io()?;
-    let per_io = |ns: u64| ns as f64 / ios as f64;
-    let of_action = |action| adapter.tally(action).map_or(0, |tally| tally.ns);
-    let bounce = adapter.stages.iter().find(|one| one.stage == Stage::Bounce);
-    let bounce = bounce.map_or(Some(0), |one| Some(one.ns.saturating_sub(one.programs_ns?)))?;
-    let (invalidation, hypercall) = (of_action(Action::Invalidate), of_action(Action::CallHypervisor));
-    let all = adapter.ns().saturating_sub(adapter.programs_ns()?);
-    Some(MeasuredMapping {
-        ios_per_second: ios as f64 / seconds,
-        invalidation_ns: per_io(invalidation),
-        hypercall_ns: per_io(hypercall),
-        bounce_ns: per_io(bounce),
-        other_ns: per_io(all.saturating_sub(invalidation + hypercall + bounce)),
-    })
 }

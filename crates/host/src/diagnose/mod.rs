@@ -24,6 +24,7 @@ pub use forecast::{AreaForecast, Rest};
 pub use mapping_counts::MappingCounts;
 pub use measured::{MeasuredGain, MeasuredMapping};
 pub use outlook::{Outlook, PathCost};
+pub use predict::{TimedEvents, measured_prices};
 pub use prediction::{Distance, IoCost, LOAD_PER_SECOND, Prediction, Saved, TimeGain};
 pub use toll::DmaPath;
 pub use verdict::Verdict;

@@ -2,12 +2,15 @@
 //! prices of its architecture.
 
 mod change;
+mod measured_prices;
 mod nearest;
 mod number_text;
 mod place;
 mod releases;
 mod time;
 mod words;
+
+pub use measured_prices::{TimedEvents, measured_prices};
 
 use super::outlook::{Outlook, PathCost};
 use super::prediction::Prediction;

@@ -70,7 +70,7 @@ impl<'h> Environment<'h> {
 }
 
 /// What translates; by the processor's maker where only the log shows that something does.
-fn iommu(host: &Host) -> Option<Kind> {
+pub(super) fn iommu(host: &Host) -> Option<Kind> {
     let seen = host.iommus.instances.first().map(|instance| instance.kind);
     let told = || match (&host.log.translation_active, iommu_maker(host)) {
         _ if host.is_power() => Some(Kind::Tce),
