@@ -1,14 +1,14 @@
 //! Benchmark of the network between two hosts: requests and answers over UDP and TCP, and streams over TCP.
 //!
 //! ```text
-//!   client: NetClient                        server: serve
+//!   client: run_net                          server: serve
 //!     |  handshake     both prove that they know the secret; keys of this session
 //!     v                                        v
 //!   frame::Channel   <-- requests, replies -->   session       one at a time
 //!     |                                        |
 //!   load             <-- datagrams, streams -->  responder     a socket and a thread for each instance, on both sides
 //!     v                                        v
-//!   cpu_time         one before and one after what is counted, on both sides; the server's crosses the channel
+//!   cpu_time         read on both sides before and after the measured time; the server sends its readings over the channel
 //! ```
 //!
 //! # What is measured
@@ -18,7 +18,8 @@
 //! - Each instance has one request in flight (a closed loop). A slow answer delays the requests after it, so latencies are service times under
 //!   this load, not what requests at a fixed rate would see ("coordinated omission", Gil Tene, 2013).
 //! - A datagram without an answer is sent again after [`LOST_AFTER`]. It counts as lost, and as no latency.
-//! - CPU time of the whole host contains interrupts and softirqs, where adapters' buffers are mapped and unmapped; that of the process doesn't.
+//! - CPU time of the whole host includes interrupts and softirqs, where drivers map and unmap most buffers. With CONFIG_IRQ_TIME_ACCOUNTING
+//!   the process's time excludes them; without it, it includes those that interrupted the process, as a softirq within `sendmsg` does.
 //!
 //! # Pitfalls
 //!
@@ -118,7 +119,7 @@ pub enum NetError {
         source: io::Error,
     },
     /// The handshake failed.
-    #[error("{address}: no session; expected the same secret on both hosts")]
+    #[error("{address}: no session; expected `iotoll bench net --listen` there, with the same secret")]
     Handshake {
         /// The other side.
         address: SocketAddr,
@@ -173,15 +174,15 @@ pub enum NetError {
         max: u64,
     },
     /// The server allows less time.
-    #[error("{seconds} s for a round; expected at most {max} s, which the server allows (--seconds-max)")]
+    #[error("{seconds} s for a round; expected at most {max} s, or a server with a larger --seconds-max")]
     Seconds {
         /// What was asked for.
         seconds: f64,
         /// What the server allows.
         max: f64,
     },
-    /// Threads can't be started.
-    #[error("can't start a thread")]
+    /// A thread can't be started, or panicked.
+    #[error("a thread failed")]
     Thread(#[source] io::Error),
     /// The caller's flag was set.
     #[error("stopped before the end: no figures")]

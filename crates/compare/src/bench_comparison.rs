@@ -68,8 +68,8 @@ fn doubts_of_cases(before: &[Figure], after: &[Figure]) -> Vec<Doubt> {
     let sides = [(Side::Before, before, by_key(after)), (Side::After, after, by_key(before))];
     let doubt = |(side, figures, others): (Side, &[Figure], BTreeMap<Key<'_>, &Figure>)| {
         let number = figures.iter().filter(|figure| !others.contains_key(&key(figure))).count();
-        let figures = if number == 1 { "1 figure was" } else { &format!("{number} figures were") };
-        (number > 0).then(|| Doubt { side: Some(side), words: format!("{figures} measured here alone") })
+        let figures = if number == 1 { "1 figure is" } else { &format!("{number} figures are") };
+        (number > 0).then(|| Doubt { side: Some(side), words: format!("{figures} in this document alone") })
     };
     sides.into_iter().filter_map(doubt).collect()
 }
@@ -95,7 +95,12 @@ fn groups(before: &[Figure], after: &[Figure]) -> Vec<Group> {
 fn row(before: &Figure, after: &Figure) -> Row {
     let contestant = Some(before.contestant.clone());
     let row = Row { contestant, ..Row::new(before.quantity, Unit::None) };
+    let is_zero =
+        |figure: &Figure| !figure.rounds.is_empty() && figure.rounds.iter().all(|round| *round == 0.0);
     let reason = match before.rounds.len().max(after.rounds.len()) {
+        1.. if is_zero(before) != is_zero(after) => {
+            format!("every round of {} is 0", if is_zero(before) { "BEFORE" } else { "AFTER" })
+        }
         0 => "the documents have no rounds: no confidence interval".to_owned(),
         number if number > ROUNDS_MAX => {
             format!("{number} rounds: no confidence interval; expected at most {ROUNDS_MAX}")

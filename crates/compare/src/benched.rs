@@ -41,7 +41,7 @@ impl<T: Figures> Checked for T {
     fn check(&self) -> Result<(), Flaw> {
         let mut seen = BTreeSet::new();
         for Figure { case, contestant, quantity, .. } in self.figures() {
-            let place = format!("{case}, {contestant}");
+            let place = if contestant.is_empty() { case.clone() } else { format!("{case}, {contestant}") };
             if !seen.insert((case, contestant, quantity)) {
                 return Err(Flaw::new(place, "measured twice; expected each case once"));
             }

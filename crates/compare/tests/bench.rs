@@ -110,7 +110,7 @@ fn other_machines_and_settings_are_told() {
     assert_eq!(names, ["CPU", "setting rounds"]);
     let doubts: Vec<&str> = found.doubts.iter().map(|one| one.words.as_str()).collect();
     assert!(
-        doubts[0].starts_with("the CPUs differ") && doubts[1] == "2 figures were measured here alone",
+        doubts[0].starts_with("the CPUs differ") && doubts[1] == "2 figures are in this document alone",
         "{doubts:?}"
     );
     assert!(found.groups.is_empty());

@@ -29,9 +29,15 @@ pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The values that the user gave, or the default if there are none.
-fn given_or_default<T: Clone>(given: &[T], default: Vec<T>) -> Vec<T> {
-    if given.is_empty() { default } else { given.to_vec() }
+/// The values that the user gave, each once, or the default if there are none.
+fn given_or_default<T: Clone + PartialEq>(given: &[T], default: Vec<T>) -> Vec<T> {
+    if given.is_empty() { default } else { distinct(given) }
+}
+
+/// Values without those that were there before.
+fn distinct<T: Clone + PartialEq>(values: &[T]) -> Vec<T> {
+    let is_first = |place: usize| !values[..place].contains(&values[place]);
+    (0..values.len()).filter(|place| is_first(*place)).map(|place| values[place].clone()).collect()
 }
 
 /// The program, command line and date that a result carries.

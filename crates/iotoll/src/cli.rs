@@ -100,7 +100,7 @@ pub(crate) struct ModelRun {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
     /// Variable of the profile, which uperf itself reads from the environment
-    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = parse_variable)]
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", conflicts_with = "jobs", value_parser = parse_variable)]
     pub(crate) variables: Vec<(String, String)>,
     /// fio job file for the host with a disk to run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
@@ -857,16 +857,17 @@ pub(crate) struct BenchNet {
           conflicts_with_all = ["listen", "tests", "sizes", "instances", "seconds"])]
     pub(crate) profile: Option<PathBuf>,
     /// Variable of the profile, which uperf itself reads from the environment
-    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile", value_parser = parse_variable)]
+    #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile",
+          conflicts_with_all = ["tests", "sizes", "instances", "seconds"], value_parser = parse_variable)]
     pub(crate) variables: Vec<(String, String)>,
     /// Longest round to serve, with its warm-up
-    #[arg(long, value_name = "S", requires = "listen", default_value = "60", value_parser = parse_serve_seconds)]
+    #[arg(long, value_name = "S", requires = "listen", conflicts_with = "host", default_value = "65", help_heading = "Server", value_parser = parse_serve_seconds)]
     pub(crate) seconds_max: f64,
     /// Most instances to serve
-    #[arg(long, value_name = "N", requires = "listen", default_value = "1024", value_parser = parse_instances)]
+    #[arg(long, value_name = "N", requires = "listen", conflicts_with = "host", default_value = "1024", help_heading = "Server", value_parser = parse_instances)]
     pub(crate) instances_max: u16,
     /// End after the first client
-    #[arg(long, requires = "listen")]
+    #[arg(long, requires = "listen", conflicts_with = "host", help_heading = "Server")]
     pub(crate) once: bool,
     /// Print one JSON document with schema iotoll.bench-net/1, with all rounds
     #[arg(long, conflicts_with = "listen")]
@@ -903,7 +904,7 @@ without the time of a trap or a wait. The host's own IOMMU is measured with ever
 bound to vfio-pci and may be opened.
 
 With --threads, threads map and unmap at once: by each allocator with tables and without, by tables alone, mapped once, \
-and by requests to a thread that plays the host. These contestants take turns round by round.")]
+and by requests to a thread that stands in for the host. These contestants take turns round by round.")]
 pub(crate) struct BenchMap {
     /// Measure only these software DMA paths, separated by commas [default: all]
     #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',', conflicts_with = "threads")]
@@ -915,27 +916,33 @@ pub(crate) struct BenchMap {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_thread_count)]
     pub(crate) threads: Vec<usize>,
     /// Measure only these contestants, built-in or peers, separated by commas [default: all]
-    #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',', requires = "threads")]
+    #[arg(
+        long = "contestant",
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "threads",
+        conflicts_with = "dma_paths"
+    )]
     pub(crate) contestants: Vec<String>,
     /// Add the allocator of a shared library under this name, with tables and without
-    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath, requires = "threads")]
+    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
     pub(crate) peers: Vec<PeerFile>,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Pairs per round of all threads, instead of --round-ms
-    #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", value_parser = parse_positive::<u64>)]
+    #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", conflicts_with = "dma_paths", value_parser = parse_positive::<u64>)]
     pub(crate) pairs: Option<u64>,
     /// Pin each thread to a CPU
-    #[arg(long, requires = "threads")]
+    #[arg(long, requires = "threads", conflicts_with = "dma_paths")]
     pub(crate) pin: bool,
     /// Print one JSON document with schema iotoll.bench-map/2, or iotoll.bench-map-threads/1 with --threads
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page that plots time against threads
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
     pub(crate) html: Option<PathBuf>,
     /// Also write the plot alone, as an SVG file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
     pub(crate) svg: Option<PathBuf>,
 }
 

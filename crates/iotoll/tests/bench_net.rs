@@ -9,6 +9,7 @@ mod skip;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -228,7 +229,7 @@ fn secrets_and_addresses_that_are_not_safe_are_refused() {
     let (good, other) = (good.to_str().unwrap(), other.to_str().unwrap());
     failed(
         &run(&["127.0.0.1:1", "--secret", other]),
-        "mode 644 lets other users at the secret; expected 600",
+        "mode 644 lets other users read the secret; expected 600",
     );
     failed(&run(&["127.0.0.1:1", "--secret", good]), "127.0.0.1:1: can't connect");
     failed(&run(&["--secret", good]), "required arguments were not provided");
@@ -238,7 +239,7 @@ fn secrets_and_addresses_that_are_not_safe_are_refused() {
     failed(&run(&["127.0.0.1", "--secret", good, "--instances", "1025"]), "expected 1 to 1024");
     fs::set_permissions(other, fs::Permissions::from_mode(0o600)).unwrap();
     let server = Server::start(Path::new(good), &[]);
-    failed(&run(&[&server.address, "--secret", other]), "expected the same secret on both hosts");
+    failed(&run(&[&server.address, "--secret", other]), "with the same secret");
     failed(&run(&[&server.address, "--secret", good, "--size", "65508"]), "expected 16 to 65507");
 }
 
@@ -294,5 +295,72 @@ fn a_virtual_interface_between_namespaces_is_said_to_be_one() {
         );
         let words = format!("{side}: virtual interface ({interface})");
         assert!(document["warnings"].to_string().contains(&words), "{}", document["warnings"]);
+    }
+}
+
+/// Carries connections to a server, as a firewall does that lets TCP through and UDP not. Returns its address.
+fn relay_of_tcp(server: String) -> String {
+    let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), TcpStream::connect(&server).unwrap());
+            for (mut from, mut to) in
+                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+            {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Write);
+                });
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_test_without_any_answer_is_told_first_and_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = secret(folder.path());
+    let server = Server::start(&secret, &[]);
+    let relay = relay_of_tcp(server.address.clone());
+    let mut command = Command::new(PROGRAM);
+    command.args(["bench", "net", &relay, "--secret"]).arg(&secret).args(TINY);
+    let output = command.args(["--test", "udp-rr,tcp-rr"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    // Data connections of TCP come through, so UDP alone is silent.
+    let first = words.find("warning udp-rr, 64 B, 1 instance: no datagram was answered");
+    assert_eq!(first, words.find("warning"), "{text}");
+    assert!(words.contains("as in 3 other results. A firewall blocks the server's UDP ports"), "{text}");
+}
+
+#[test]
+fn options_of_the_server_and_of_profiles_are_not_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = secret(folder.path());
+    for options in [
+        &["--once"][..],
+        &["--seconds-max", "5"],
+        &["--instances-max", "5"],
+        &["--test", "tcp-rr", "--set", "a=b"],
+    ] {
+        let mut command = Command::new(PROGRAM);
+        let output =
+            command.args(["bench", "net", "127.0.0.1:1", "--secret"]).arg(&secret).args(options).output();
+        let error = String::from_utf8(output.unwrap().stderr).unwrap();
+        assert!(error.contains("cannot be used with") || error.contains("required"), "{options:?}: {error}");
+    }
+    for option in [
+        &["--contestant", "direct"][..],
+        &["--pairs", "5"],
+        &["--pin"],
+        &["--svg", "a.svg"],
+        &["--html", "a.html"],
+    ] {
+        let output =
+            Command::new(PROGRAM).args(["bench", "map", "--dma-path", "no-iommu"]).args(option).output();
+        assert_eq!(output.unwrap().status.code(), Some(2), "{option:?}");
     }
 }

@@ -81,8 +81,8 @@ fn mappings_by_many_threads_in_the_unit_of_the_talk() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     // 1e8 pairs a second of four threads: each makes its million in 0.04 s.
-    assert_eq!(row("Seconds for a million", "direct"), ["direct", "0.01", "0.04"], "{shown}");
-    assert_eq!(row("Nanoseconds of a CPU", "slow<b>")[..3], ["slow<b>", "500", "(45.0-55.0)"], "{shown}");
+    assert_eq!(row("Seconds for a million", "direct"), ["direct", "0.010", "0.040"], "{shown}");
+    assert_eq!(row("CPU nanoseconds per pair", "slow<b>")[..3], ["slow<b>", "500", "(45.0-55.0)"], "{shown}");
     assert!(shown.contains("no slow<b>: no memory"), "{shown}");
     let picture = report::svg_file(&report::map_threads_drawing(&run));
     assert_eq!(picture.matches("<path class=\"line line").count(), 2);

@@ -62,8 +62,9 @@ fn measure(
     let mut client = Client::connect(server, secret, stop)?;
     let seconds = settings.seconds + settings.warm_up_seconds;
     let is_time = settings.seconds > 0.0 && settings.warm_up_seconds >= 0.0;
-    if !is_time || seconds > client.welcome.seconds_max.min(SECONDS_MAX) {
-        return Err(NetError::Seconds { seconds, max: client.welcome.seconds_max });
+    let max = client.welcome.seconds_max.min(SECONDS_MAX);
+    if !is_time || seconds > max {
+        return Err(NetError::Seconds { seconds, max });
     }
     let machine = HostSummary::here();
     let before = client.watch_quiet_hosts()?;
@@ -243,10 +244,12 @@ impl<'s> Client<'s> {
             let window = started.map_err(NetError::Thread).and_then(|()| self.window(phase, settings));
             // Whatever happened, all threads end here.
             quit.store(true, Ordering::Relaxed);
-            let tallies: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+            let tallies: Result<Vec<_>, _> =
+                threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             (window, tallies)
         });
         let window = window?;
+        let tallies = tallies.map_err(|_| NetError::Thread(io::Error::other("it panicked")))?;
         let mut sum = Tally::new();
         for tally in tallies {
             sum.merge(&tally.map_err(|error| match error {

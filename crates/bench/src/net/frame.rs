@@ -46,12 +46,9 @@ pub enum FrameError {
     /// It is a reply to something else.
     #[error("an unexpected reply")]
     Unexpected,
-    /// The other side is no iotoll, or of another version.
+    /// The other side is not iotoll, or has another version of the protocol.
     #[error("the other side does not speak iotoll's protocol in version {}", super::handshake::VERSION)]
     Version,
-    /// The other side says why it ended.
-    #[error("it says: {0}")]
-    Told(String),
 }
 
 /// Its two directions, with their keys.
@@ -121,6 +118,8 @@ impl Channel {
         &mut self,
         limit: Limit<'_>,
     ) -> Result<Message, FrameError> {
+        // Messages that are there at once would otherwise be received for ever.
+        limit.check()?;
         let mut length = [0; 4];
         self.read(&mut length, limit)?;
         let mut frame = vec![0; body_length(length)? + MAC_BYTES];
@@ -163,6 +162,21 @@ mod tests {
             "another key"
         );
         assert!(matches!(send.pack(&vec![0; BODY_MAX + 1]), Err(FrameError::Length { .. })));
+    }
+
+    #[test]
+    fn nothing_is_received_after_the_deadline_even_if_it_is_there() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        let mut sender = Channel::new(one, key(b"a"), key(b"b"));
+        let mut receiver = Channel::new(other, key(b"b"), key(b"a"));
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let later = || Limit::after(std::time::Duration::from_secs(60), &stop);
+        sender.send(&Request::Sample, later()).unwrap();
+        let late = receiver.receive::<Request>(Limit::after(std::time::Duration::ZERO, &stop));
+        assert!(matches!(&late, Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::TimedOut));
+        assert!(matches!(receiver.receive::<Request>(later()), Ok(Request::Sample)));
     }
 
     proptest! {

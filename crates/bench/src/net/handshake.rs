@@ -6,8 +6,8 @@
 //!   server -> client   acceptance: code, 32 bytes; only of a control connection
 //! ```
 //!
-//! A control connection's codes are by the secret, over all bytes before them. The client proves itself first, so strangers get nothing to
-//! guess secrets by. Greeting and opening are also what the session's keys are derived from: both nonces are in them, so no session's frames are
+//! Codes of a control connection are keyed by the secret and cover all bytes before them. The client proves itself first, so strangers who connect
+//! get nothing to guess secrets by. Greeting and opening are also what the session's keys are derived from: both nonces are in them, so no session's frames are
 //! good in another. A data connection names its session, and its code is by a key of that session.
 
 use super::frame::{Channel, FrameError};
@@ -64,7 +64,7 @@ impl Keys {
         Self { session, to_server: key(b"to server"), to_client: key(b"to client"), data: key(b"data") }
     }
 
-    /// What begins each datagram of an instance, so that others' are told from it.
+    /// The first 8 bytes of each datagram of an instance, by which foreign datagrams are rejected.
     pub(super) fn token(&self, cell: u64, instance: u16) -> u64 {
         let code = self.data.code(&[b"token", &cell.to_le_bytes(), &instance.to_le_bytes()]);
         code.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))

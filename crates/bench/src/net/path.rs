@@ -48,7 +48,9 @@ pub struct NetAdapter {
 impl NetPath {
     /// The way between two addresses, as far as it can be read.
     pub(super) fn between(local: std::net::SocketAddr, remote: IpAddr) -> Self {
-        let route = ask_route(local.ip(), remote);
+        // A socket of IPv6 that serves IPv4 too shows its addresses as those of IPv6 (RFC 4291, section 2.5.5.2).
+        let (from, remote) = (local.ip().to_canonical(), remote.to_canonical());
+        let route = ask_route(from, remote);
         let is_local = remote.is_loopback() || route.as_ref().is_some_and(|route| route.is_local);
         let index = route.map(|route| route.interface);
         let interface = index.and_then(interface_name);
@@ -60,7 +62,13 @@ impl NetPath {
         if !is_local && let Some(folder) = &folder {
             add_adapters(folder, 0, &mut adapters);
         }
-        Self { address: local.to_string(), interface, mtu, is_local, adapters }
+        Self {
+            address: std::net::SocketAddr::new(from, local.port()).to_string(),
+            interface,
+            mtu,
+            is_local,
+            adapters,
+        }
     }
 }
 

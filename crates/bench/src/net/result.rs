@@ -271,6 +271,11 @@ impl NetRound {
 }
 
 impl NetCell {
+    /// Whether no transaction was completed in any round.
+    pub fn is_silent(&self) -> bool {
+        self.rounds.iter().all(|round| round.transactions == 0)
+    }
+
     /// Summarises the rounds of a cell.
     pub(super) fn of(
         (test, bytes, instances): (NetTest, Bytes, u16),
@@ -356,7 +361,11 @@ mod tests {
             client: usage(1, 1),
             server: usage(1, 1),
         };
-        let cell = NetCell::of((NetTest::UdpRr, Bytes(64), 2), vec![none], None);
+        let some = NetRound { transactions: 1, ..none.clone() };
+        let round_trip = crate::latency::Latencies::new().percentiles();
+        let cell = NetCell::of((NetTest::UdpRr, Bytes(64), 2), vec![none.clone()], Some(round_trip));
+        assert!(cell.is_silent());
+        assert!(!NetCell::of((NetTest::UdpRr, Bytes(64), 2), vec![none, some], None).is_silent());
         assert_eq!((cell.cpu.client.process_ns, cell.round_trip_p50_ns), (None, None));
         assert_eq!(cell.transactions_per_second.unwrap().median, 0.0);
     }

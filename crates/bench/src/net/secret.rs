@@ -43,7 +43,7 @@ pub enum SecretError {
         file: PathBuf,
     },
     /// Others may read it.
-    #[error("{}: mode {mode:o} lets other users at the secret; expected 600: chmod 600 FILE", file.display())]
+    #[error("{}: mode {mode:o} lets other users read the secret; expected 600 (chmod 600)", file.display())]
     Mode {
         /// The file.
         file: PathBuf,

@@ -37,7 +37,7 @@ pub struct ServeLimits {
 
 impl Default for ServeLimits {
     fn default() -> Self {
-        Self { seconds_max: 60.0, instances_max: INSTANCES_MAX, is_once: false }
+        Self { seconds_max: 65.0, instances_max: INSTANCES_MAX, is_once: false }
     }
 }
 
@@ -186,7 +186,7 @@ impl<'s> Server<'s> {
         }
     }
 
-    /// Has a connection prove itself. That of a session's data is handed to it.
+    /// Authenticates a connection. A data connection is passed to its session.
     fn identify(&self, stream: TcpStream) -> Result<Option<(super::frame::Channel, Keys)>, FrameError> {
         let limit = Limit::after(HANDSHAKE_MAX, self.stop);
         let greeted: (Greeting, Opening) = handshake::greet(&stream, limit)?;

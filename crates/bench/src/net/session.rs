@@ -180,10 +180,16 @@ fn check(preparation: &Preparation, limits: &ServeLimits) -> Result<(), String> 
         return Err(format!("messages of {bytes} bytes; the server allows {min} to {max} in {test}"));
     }
     if !(1..=limits.instances_max).contains(instances) {
-        return Err(format!("{instances} instances; the server allows {}", limits.instances_max));
+        return Err(format!(
+            "{instances} instances; the server allows {} (--instances-max)",
+            limits.instances_max
+        ));
     }
     if !(0.0..=limits.seconds_max).contains(seconds) {
-        return Err(format!("{seconds} s for a round; the server allows {}", limits.seconds_max));
+        return Err(format!(
+            "{seconds} s for a round; the server allows {} (--seconds-max)",
+            limits.seconds_max
+        ));
     }
     let wanted = if *test == NetTest::UdpRr { usize::from(*instances) } else { 0 };
     if ports.len() != wanted || ports.contains(&0) {

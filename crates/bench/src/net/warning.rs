@@ -29,7 +29,7 @@ pub(super) fn of_side(machine: &HostSummary) -> Vec<String> {
 
 /// All warnings, the most serious first. Those of the server about itself are given.
 pub(super) fn of_benchmark(benchmark: &NetBenchmark, of_server: &[String]) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = of_silent(&benchmark.cells).into_iter().collect();
     if benchmark.is_same_kernel == Some(true) {
         warnings.push(
             "both sides run on one kernel: they share its CPUs, and each side's CPU time of the host is that of both"
@@ -73,9 +73,29 @@ fn of_busy(host: &NetHost) -> Option<String> {
     ))
 }
 
-/// A warning if datagrams were lost.
+/// A warning if no transaction of a test was completed.
+fn of_silent(cells: &[NetCell]) -> Option<String> {
+    let mut silent = cells.iter().filter(|cell| cell.is_silent());
+    let first = silent.next()?;
+    let others = match silent.count() {
+        0 => String::new(),
+        number => format!(", as in {number} other results"),
+    };
+    let why = match first.test {
+        NetTest::UdpRr => {
+            format!(
+                "no datagram was answered ({} lost){others}. A firewall blocks the server's UDP ports, or the network drops datagrams of this size",
+                first.lost
+            )
+        }
+        NetTest::TcpRr | NetTest::TcpStream => format!("nothing arrived{others}"),
+    };
+    Some(format!("{}: {why}", first.name()))
+}
+
+/// A warning if datagrams were lost, where others were answered.
 fn of_lost(cells: &[NetCell]) -> Option<String> {
-    let lost: Vec<&NetCell> = cells.iter().filter(|cell| cell.lost > 0).collect();
+    let lost: Vec<&NetCell> = cells.iter().filter(|cell| cell.lost > 0 && !cell.is_silent()).collect();
     let worst = lost.iter().max_by_key(|cell| cell.lost)?;
     Some(format!(
         "datagrams were lost in {} of {} results, most in {} ({}); they are in no latency, but the time until they were sent again is in the rate",

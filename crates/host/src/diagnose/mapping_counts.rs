@@ -1,4 +1,4 @@
-//! What DMA mapping takes of an I/O on a toll sheet, divided by what the time of each part depends on.
+//! Counts of DMA mapping for one I/O of a toll sheet, split into the parts whose times scale differently.
 
 use crate::digest::{BootDigest, TollDigest};
 use toll::{Estimate, Event};

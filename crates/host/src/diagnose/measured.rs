@@ -1,7 +1,7 @@
-//! What a fix would save of the time that DMA mapping was measured to take on the host itself.
+//! Predicts how much of the measured time of DMA mapping a fix would save.
 //!
-//! The time is measured, how it changes is counted: each part of it grows or shrinks as what it depends on does between the two toll sheets.
-//! No price is in it.
+//! Each part of the time is scaled by its count on the toll sheet after the fix, divided by that on the sheet before it: time of invalidations by
+//! invalidations, of hypercalls by hypercalls, of bounce buffers and all else by their instructions. No price list is used.
 
 use super::finding::Id;
 use super::outlook::Outlook;
@@ -20,7 +20,7 @@ pub struct MeasuredMapping {
     pub hypercall_ns: f64,
     /// Of bounce buffers.
     pub bounce_ns: f64,
-    /// Of all else.
+    /// Of everything else: IOVAs, table writes, the DMA API itself.
     pub other_ns: f64,
 }
 

@@ -57,7 +57,7 @@ fn measure(
 fn chosen_contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
     let mut all = built_in_contestants();
     all.extend(load_peers(&args.peers, &all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>())?);
-    Ok(select(&all, &args.contestants)?)
+    Ok(select(&all, &super::distinct(&args.contestants))?)
 }
 
 /// The settings of the command line, with defaults for what it does not set.

@@ -36,14 +36,14 @@ pub(super) fn run(args: &BenchMap) -> anyhow::Result<Outcome> {
 fn chosen_contestants(args: &BenchMap) -> anyhow::Result<Vec<MapContestant>> {
     let built_in = map_contestants(&[]);
     let peers = load_peers(&args.peers, &built_in.iter().map(|one| one.name.as_str()).collect::<Vec<_>>())?;
-    Ok(select_map(&map_contestants(&peers), &args.contestants)?)
+    Ok(select_map(&map_contestants(&peers), &super::distinct(&args.contestants))?)
 }
 
 /// The settings of the command line, with defaults for what it does not set.
 fn settings_from(args: &BenchMap) -> anyhow::Result<MapThreadsSettings> {
     let usual = MapThreadsSettings::default();
     Ok(MapThreadsSettings {
-        threads: args.threads.clone(),
+        threads: super::distinct(&args.threads),
         bytes: one_size(&args.sizes, usual.bytes)?,
         rounds: args.pace.rounds.unwrap_or(usual.rounds),
         round_ms: args.pace.round_ms.unwrap_or(usual.round_ms),

@@ -119,14 +119,19 @@ fn verdict_of_cases(groups: &[Group]) -> String {
     let signs = |sign| rows().filter(|row| row.sign == Some(sign)).count();
     let all = count(rows().count(), "figure");
     let (more, less) = (signs(Sign::More), signs(Sign::Less));
+    let is = |value: Option<f64>, is_zero: bool| value.is_some_and(|value| (value == 0.0) == is_zero);
+    let fell = match rows().filter(|row| is(row.before, false) && is(row.after, true)).count() {
+        0 => String::new(),
+        number => format!("; {} fell to 0", count(number, "figure")),
+    };
     match rows().any(|row| row.interval().is_some()) {
         true => format!(
-            "{} of {all} differ beyond what rounds do: {} more, {} less",
+            "{} of {all} differ by more than their rounds vary: {} higher, {} lower{fell}",
             grouped((more + less) as u64),
             grouped(more as u64),
             grouped(less as u64)
         ),
-        false => format!("{all} compared by medians, without confidence intervals"),
+        false => format!("{all} compared by medians, without confidence intervals{fell}"),
     }
 }
 

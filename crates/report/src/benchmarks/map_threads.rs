@@ -24,9 +24,9 @@ pub fn map_threads(run: &MapThreads) -> Page {
         page.bullet(format!("no {contestant}: {why}"));
     }
     page.heading("Seconds for a million pairs by each thread, as in Cascardo's talk of 2013");
-    page.table(table(run, |case, measured| figure(talk_seconds(case, measured))));
+    page.table(table(run, |case, measured| seconds(talk_seconds(case, measured))));
     page.heading(format!(
-        "Nanoseconds of a CPU per pair; in brackets over {baseline}, the quartiles of rounds"
+        "CPU nanoseconds per pair; in brackets the ratio to {baseline}, quartiles of the rounds"
     ));
     page.table(table(run, |_, measured| {
         let over = measured
@@ -36,8 +36,9 @@ pub fn map_threads(run: &MapThreads) -> Page {
     }));
     page.prose(
         format!(
-            "Elapsed time x CPUs in use / pairs, median of {} rounds; the ratio is that of rounds that follow each other. A line \
-             that stays level waits for nobody. The time of a thread that plays the host is in it, since the others wait for it.",
+            "Elapsed time x CPUs in use / pairs: median of {} rounds. Each ratio is to {baseline} in the same round. On a machine \
+             that is otherwise idle, a line that stays level waits for nobody. With tce+host and virtio-iommu, a busy CPU or more threads than \
+             CPUs show how long the host's thread waits for a CPU: that is no price of a hypercall.",
             run.settings.rounds
         ),
         2,
@@ -77,11 +78,16 @@ fn talk_seconds(case: &MapCase, measured: &MapMeasured) -> f64 {
     case.threads as f64 * 1e6 / measured.pairs_per_second.median
 }
 
+/// Seconds, of which those below 1 have three decimals.
+fn seconds(value: f64) -> String {
+    if value < 1.0 { format!("{value:.3}") } else { figure(value) }
+}
+
 /// The machine and the settings, as names and values.
 fn facts(run: &MapThreads) -> Vec<(&'static str, String)> {
     let settings = &run.settings;
     let length = match settings.pairs {
-        Some(pairs) => format!("{} pairs", grouped(pairs)),
+        Some(pairs) => format!("{} pairs, shared among the threads (at least one each)", grouped(pairs)),
         None => format!("about {} ms", settings.round_ms),
     };
     let pinned = if settings.pin { "pinned to a CPU each" } else { "not pinned" };

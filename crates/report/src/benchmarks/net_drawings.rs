@@ -29,7 +29,7 @@ pub(super) fn cpu_times(benchmark: &NetBenchmark, test: NetTest) -> Vec<Drawing>
         [("client", |cell| cell.cpu.client.host_ns), ("server", |cell| cell.cpu.server.host_ns)];
     let drawing = |(side, value): (&str, Value)| {
         let name = format!("{test}: CPU time of the {side}'s whole host per transaction by message size");
-        let y_title = format!("CPU time of the {side}, microseconds");
+        let y_title = format!("CPU time of the {side}'s host per transaction, µs");
         plot(name, SIZE, &y_title, lines_by_size(benchmark, test, value))
     };
     sides.into_iter().filter_map(drawing).collect()

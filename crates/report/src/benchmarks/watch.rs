@@ -92,7 +92,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
     let per = io.map(|(number, name)| (number as f64, name));
     let mut titles = vec!["per second".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
-    titles.extend(["bytes each", "time each", "99 % below"].map(str::to_owned));
+    titles.extend(["bytes each", "time each", "99th percentile"].map(str::to_owned));
     let row = |(action, tally): (Action, &Tally)| {
         let mut cells = vec![grouped((tally.calls as f64 / seconds).round() as u64)];
         cells.extend(per.map(|(number, _)| per_io(tally.calls as f64 / number)));
@@ -109,7 +109,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
     page.table(Table { names: "the kernel", wraps_names: false, titles, rows });
     let mut titles = vec!["of a core".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
-    titles.push("watching's part".to_owned());
+    titles.push("cost of watching".to_owned());
     let row = |stage: &watch::StageSummary| {
         let mut cells = vec![cores(stage.ns as f64 / 1e9 / seconds)];
         cells.extend(per.map(|(number, _)| time(stage.ns as f64 / number)));
@@ -171,11 +171,11 @@ fn gain_words(gain: &MeasuredGain) -> String {
         then_ns,
         cores_saved,
     } = gain;
-    let verb = if *cores_saved > 0.0 { "save" } else { "cost" };
+    let direction = if *cores_saved > 0.0 { "less" } else { "more" };
     format!(
-        "The fix of {} would {verb} about {} of a core at this load. DMA mapping takes {} per I/O on {dma_path_now}: measured, less the part \
-         of watching. It would take {} on {dma_path_then}: predicted from that, and from the instructions and events of a {counted_io} that \
-         were counted on both. iotoll inspect --adapter {address} shows the fix, its risk and the way back.",
+        "The fix of {} would take about {} of a core {direction} at this load. DMA mapping takes {} per I/O on {dma_path_now}, measured, \
+         without the cost of watching. On {dma_path_then} it would take about {}, predicted from that and from counts of a {counted_io} on \
+         both. For the fix, its risk and how to undo it: iotoll inspect --adapter {address}",
         finding.word(),
         cores(cores_saved.abs()),
         time(*now_ns),
@@ -211,9 +211,9 @@ fn words(action: Action) -> &'static str {
         Action::FreeCoherent => "frees coherent memory",
         Action::Sync => "syncs mapped memory",
         Action::AllocateIova => "allocates an IOVA",
-        Action::MissIova => "finds none in the CPU's cache",
+        Action::MissIova => "misses the CPU's cache of IOVAs",
         Action::WriteTable => "writes the IOMMU's table",
-        Action::ClearTable => "clears entries of it",
+        Action::ClearTable => "clears entries of the table",
         Action::Invalidate => "invalidates the IOTLB",
         Action::CallHypervisor => "calls the hypervisor",
         Action::TakeBounce => "takes a bounce buffer",
@@ -276,13 +276,13 @@ fn add_doubts(page: &mut Page, record: &Record) {
 fn loss_words(losses: &Losses) -> String {
     let Losses { interrupted, without_entry, without_end, unseen, contexts, depth, tallies } = *losses;
     let words = [
-        (interrupted, "in interrupts of a program"),
-        (without_entry, "without a begin that was seen"),
-        (without_end, "without an end that was seen"),
-        (unseen, "that clear the IOMMU's table, and what belongs to them"),
-        (contexts, "on too many kernel stacks"),
+        (interrupted, "that interrupted a counting program"),
+        (without_entry, "whose entry was missed"),
+        (without_end, "whose return was missed"),
+        (unseen, "that clear entries of the IOMMU's table, with what followed from them"),
+        (contexts, "on too many different kernel stacks"),
         (depth, "nested too deeply"),
-        (tallies, "of too many devices and callers"),
+        (tallies, "from too many devices and callers"),
     ];
     let words = words.iter().filter(|(number, _)| *number > 0);
     words.map(|(number, words)| format!("{} {words}", grouped(*number))).collect::<Vec<_>>().join(", ")

@@ -86,11 +86,11 @@ pub fn map_contestants(peers: &[Contestant]) -> Vec<MapContestant> {
     }
     all.extend([
         made("tables", "entries of VT-d's table at an address that each thread keeps: nothing is allocated", Kind::FixedTables),
-        made("percpu+strict", "percpu, entries, and an invalidation at each unmapping, which a lock orders as hardware's queue does; its time is not in it", Kind::Strict),
-        made("map-once", "mapped before the measurement: each pair is a handover to the CPU and one back (sync)", Kind::Once),
+        made("percpu+strict", "percpu with VT-d's table, and an invalidation command under a lock at each unmapping; without the hardware's time", Kind::Strict),
+        made("map-once", "memory stays mapped: a pair is sync_for_cpu and sync_for_device", Kind::Once),
         made("tce", "POWER: pool, and hypercalls that are function calls under the hypervisor's lock", Kind::Tce { has_host: false }),
-        made("tce+host", "the same hypercalls to a thread that plays the host; no trap is in it", Kind::Tce { has_host: true }),
-        made("virtio-iommu", "percpu, and MAP and UNMAP requests to a thread that plays the host, waited for under one lock as in Linux; no trap is in it", Kind::Virtio),
+        made("tce+host", "the same hypercalls, sent to a thread that stands in for the hypervisor; without the time of a trap", Kind::Tce { has_host: true }),
+        made("virtio-iommu", "percpu with MAP and UNMAP requests to a thread that stands in for the device; each waits under one lock, as in Linux; without the time of a trap", Kind::Virtio),
     ]);
     all
 }
@@ -147,7 +147,7 @@ impl Ready {
 }
 
 impl MapContestant {
-    /// Whether its addresses can meet those of another thread. Direct mapping and fixed addresses need no allocator.
+    /// Builds the mapper, its table and the counts that each pair must show.
     pub(super) fn prepare(&self, bytes: u64) -> Created<Ready> {
         let ram = Arc::new(Ram::new(MemoryAddress(0), RAM_BYTES));
         let pages = bytes.div_ceil(FRAME_BYTES);
