@@ -193,6 +193,7 @@ def pages(program, folder):
     commands["inspect-log"] = ["inspect", "--from", str(log)]
     commands["tolls"] = ["lab", "show", *sheets]
     commands["bench"] = ["bench", "iova", "--scenario", "pairs,held", "--rounds", "2", "--pairs", "2000", "--threads", "1,2"]
+    commands["map-threads"] = ["bench", "map", "--threads", "1,2,4", "--rounds", "2", "--round-ms", "1"]
     commands["reproduce"] = ["reproduce"]
     documents = ROOT / "crates/compare/tests/documents"
     commands["compare"] = ["compare", str(documents / "guest-strict.json"), str(documents / "guest-lazy.json")]
