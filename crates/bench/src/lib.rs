@@ -28,6 +28,7 @@ mod pace;
 mod peer;
 mod random;
 mod result;
+mod round_time;
 mod run;
 mod scenario;
 mod sizes;
@@ -48,8 +49,8 @@ pub use host_summary::HostSummary;
 pub use latency::Latency;
 pub use map::{
     Cell, MAP_SCHEMA, MAP_THREADS_SCHEMA, MapBenchmark, MapCase, MapCheckError, MapContestant, MapEntry,
-    MapError, MapMeasured, MapRound, MapSettings, MapThreads, MapThreadsError, MapThreadsSettings, PerPair,
-    Row, dma_paths, map_contestants, run_map, run_map_threads, select_map,
+    MapError, MapMeasured, MapSettings, MapThreads, MapThreadsError, MapThreadsSettings, PerPair, Row,
+    dma_paths, map_contestants, run_map, run_map_threads, select_map,
 };
 pub use memtype::{
     Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,
@@ -57,6 +58,7 @@ pub use memtype::{
 };
 pub use peer::{Peer, PeerError};
 pub use result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
+pub use round_time::RoundTime;
 pub use run::{Progress, RunError, run};
 pub use scenario::{Scenario, UnknownScenario};
 pub use sizes::Sizes;

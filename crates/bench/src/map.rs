@@ -6,7 +6,7 @@ mod threads;
 
 pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
 pub use threads::{
-    MAP_THREADS_SCHEMA, MapCase, MapCheckError, MapContestant, MapEntry, MapMeasured, MapRound, MapThreads,
+    MAP_THREADS_SCHEMA, MapCase, MapCheckError, MapContestant, MapEntry, MapMeasured, MapThreads,
     MapThreadsError, MapThreadsSettings, map_contestants, run_map_threads, select_map,
 };
 

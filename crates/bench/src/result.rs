@@ -2,6 +2,7 @@
 
 use crate::head::Head;
 use crate::latency::Latency;
+use crate::round_time::RoundTime;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 use serde::Serialize;
@@ -187,7 +188,13 @@ pub struct Round {
 impl Round {
     /// Elapsed time of an allocation and its free, times the number of CPUs, in nanoseconds.
     pub fn ns_per_pair(&self, cpus: usize) -> f64 {
-        self.wall_ns as f64 * cpus as f64 / self.pairs.max(1) as f64
+        self.time().ns_per_pair(cpus)
+    }
+
+    /// Its pairs and times.
+    pub(crate) fn time(&self) -> RoundTime {
+        let Self { pairs, wall_ns, cpu_ns, .. } = *self;
+        RoundTime { pairs, wall_ns, cpu_ns }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::head::{Head, Origin};
 use crate::host_summary::HostSummary;
 use crate::latency::Latencies;
 use crate::result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
+use crate::round_time::{PairTimes, RoundTime};
 use crate::scenario::{Scenario, Setup, Worker};
 use crate::summary::Summary;
 use crate::threads::{self, RoundTotals, ThreadError, allowed_cpus};
@@ -195,7 +196,8 @@ impl Plan<'_> {
         let cpus = self.cpus.len().max(1);
         let used = setup.threads.min(cpus);
         let base = participants.iter().find(|participant| participant.contestant.name == self.baseline);
-        let queue = queue.and_then(|queue| Summary::of(queue.ns_per_pair(used)));
+        let queue =
+            queue.and_then(|queue| Summary::of(queue.times().iter().map(|round| round.ns_per_pair(used))));
         Case {
             scenario,
             what: scenario.describe(setup),
@@ -324,14 +326,9 @@ impl<'c> Participant<'c> {
         Ok(())
     }
 
-    /// Elapsed time of an allocation and its free, in each round.
-    fn ns_per_pair(&self, cpus: usize) -> Vec<f64> {
-        self.rounds.iter().map(|round| round.ns_per_pair(cpus)).collect()
-    }
-
-    /// CPU time of an allocation and its free, in each round.
-    fn cpu_ns_per_pair(&self) -> Vec<f64> {
-        self.rounds.iter().map(|round| round.cpu_ns as f64 / round.pairs.max(1) as f64).collect()
+    /// Pairs and times of each round.
+    fn times(&self) -> Vec<RoundTime> {
+        self.rounds.iter().map(Round::time).collect()
     }
 
     /// The participant's results; `base` is the baseline.
@@ -343,17 +340,16 @@ impl<'c> Participant<'c> {
     /// The measured figures; `None` if the contestant does not support the space.
     fn measured(&self, cpus: usize, base: Option<&Participant<'_>>) -> Option<Measured> {
         let prepared = self.prepared.as_ref()?;
-        let of = |value: &dyn Fn(&Round) -> f64| Summary::of(self.rounds.iter().map(value));
         let usage = prepared.allocator.usage();
-        let over = |ours: Vec<f64>, base: Vec<f64>| {
-            Summary::of(ours.iter().zip(base).map(|(ours, base)| ours / base))
-        };
+        let base = base.map(Participant::times);
+        let PairTimes { ns_per_pair, cpu_ns_per_pair, pairs_per_second, over_baseline, cpu_over_baseline } =
+            PairTimes::of(&self.times(), cpus, base.as_deref())?;
         Some(Measured {
-            ns_per_pair: of(&|round| round.ns_per_pair(cpus))?,
-            cpu_ns_per_pair: Summary::of(self.cpu_ns_per_pair())?,
-            pairs_per_second: of(&|round| round.pairs as f64 * 1e9 / round.wall_ns as f64)?,
-            over_baseline: base.and_then(|base| over(self.ns_per_pair(cpus), base.ns_per_pair(cpus))),
-            cpu_over_baseline: base.and_then(|base| over(self.cpu_ns_per_pair(), base.cpu_ns_per_pair())),
+            ns_per_pair,
+            cpu_ns_per_pair,
+            pairs_per_second,
+            over_baseline,
+            cpu_over_baseline,
             allocate: self.allocations.percentiles(),
             free: self.frees.percentiles(),
             memory_bytes: self.contestant.reports_memory().then_some(usage.memory_bytes),

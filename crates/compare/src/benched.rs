@@ -2,8 +2,9 @@
 
 use crate::document::{Benchmark, Checked, DocumentError, Flaw, Kind, read};
 use crate::quantity::Quantity;
+use bench::RoundTime;
 use bench::Summary;
-use bench::net::{NetTest, Usage};
+use bench::net::{NetCpu, NetRound, NetTest, SideCpu, Usage};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -75,14 +76,7 @@ struct ThreadsEntry {
 struct ThreadsMeasured {
     ns_per_pair: Summary,
     cpu_ns_per_pair: Summary,
-    rounds: Vec<ThreadsRound>,
-}
-
-#[derive(Deserialize)]
-struct ThreadsRound {
-    pairs: u64,
-    wall_ns: u64,
-    cpu_ns: u64,
+    rounds: Vec<RoundTime>,
 }
 
 impl ThreadsCase {
@@ -90,17 +84,17 @@ impl ThreadsCase {
         let threads = if self.threads == 1 { "thread" } else { "threads" };
         let scenario = self.scenario.as_ref().map(|scenario| format!("{scenario}, ")).unwrap_or_default();
         let case = format!("{scenario}{} {threads}", self.threads);
-        let cpus = self.threads.min(self.cpus) as f64;
-        let figure = |quantity, summary: &Summary, ns: &dyn Fn(&ThreadsRound) -> f64| Figure {
+        let cpus = self.threads.min(self.cpus) as usize;
+        let figure = |quantity, summary: &Summary, ns: &dyn Fn(&RoundTime) -> f64| Figure {
             case: case.clone(),
             contestant: contestant.to_owned(),
             quantity,
             median: summary.median,
-            rounds: measured.rounds.iter().map(|round| ns(round) / round.pairs.max(1) as f64).collect(),
+            rounds: measured.rounds.iter().map(ns).collect(),
         };
         [
-            figure(Quantity::NsPerPair, &measured.ns_per_pair, &|round| round.wall_ns as f64 * cpus),
-            figure(Quantity::CpuNsPerPair, &measured.cpu_ns_per_pair, &|round| round.cpu_ns as f64),
+            figure(Quantity::NsPerPair, &measured.ns_per_pair, &|round| round.ns_per_pair(cpus)),
+            figure(Quantity::CpuNsPerPair, &measured.cpu_ns_per_pair, &RoundTime::cpu_ns_per_pair),
         ]
     }
 }
@@ -237,39 +231,6 @@ struct NetCell {
     rounds: Vec<NetRound>,
 }
 
-#[derive(Deserialize)]
-struct NetCpu {
-    client: SideCpu,
-    server: SideCpu,
-}
-
-#[derive(Deserialize)]
-struct SideCpu {
-    process_ns: Option<Summary>,
-    host_ns: Option<Summary>,
-    interrupts_ns: Option<Summary>,
-}
-
-#[derive(Deserialize)]
-struct NetRound {
-    seconds: f64,
-    transactions: u64,
-    round_trip_p50_ns: Option<u64>,
-    client: Usage,
-    server: Usage,
-}
-
-impl NetRound {
-    fn rate(&self) -> f64 {
-        self.transactions as f64 / self.seconds
-    }
-
-    /// CPU nanoseconds per transaction: what a side took in a second, by transactions in a second.
-    fn cpu_ns(&self, usage: &Usage, ns: Option<u64>) -> Option<f64> {
-        Some(ns? as f64 * 1e9 / usage.wall_ns as f64 / self.rate())
-    }
-}
-
 impl NetCell {
     /// A figure of this cell with its rounds, if it was measured. A round without it leaves the figure without rounds.
     fn figure(
@@ -289,7 +250,9 @@ impl NetCell {
     /// CPU time of a side.
     fn cpu(&self, side: &str, cpu: &SideCpu, usage: fn(&NetRound) -> &Usage) -> Vec<Option<Figure>> {
         let part = |quantity, summary, ns: fn(&Usage) -> Option<u64>| {
-            self.figure(side, quantity, summary, &|round| round.cpu_ns(usage(round), ns(usage(round))))
+            self.figure(side, quantity, summary, &|round| {
+                round.per_transaction(usage(round), ns(usage(round))?)
+            })
         };
         vec![
             part(Quantity::ProcessCpuNs, cpu.process_ns, |usage| Some(usage.process_ns)),

@@ -1,6 +1,6 @@
 //! Counters of what DMA mapping calls do.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 /// What one call or many did besides executing instructions. Each call adds to the counters that its caller passes,
 /// so that counting touches no shared memory.
@@ -68,6 +68,19 @@ numbers!(
     bounce_bytes,
     cache_syncs,
 );
+
+/// What came since an earlier reading.
+impl Sub for DmaCounters {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        let mut since = self.to_array();
+        for (number, before) in since.iter_mut().zip(earlier.to_array()) {
+            *number = number.saturating_sub(before);
+        }
+        Self::from_array(since)
+    }
+}
 
 impl AddAssign for DmaCounters {
     fn add_assign(&mut self, other: Self) {

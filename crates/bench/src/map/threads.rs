@@ -14,16 +14,15 @@ mod virtio_iommu;
 
 pub use check::MapCheckError;
 pub use contestant::{MapContestant, map_contestants};
-pub use result::{
-    MAP_THREADS_SCHEMA, MapCase, MapEntry, MapMeasured, MapRound, MapThreads, MapThreadsSettings,
-};
+pub use result::{MAP_THREADS_SCHEMA, MapCase, MapEntry, MapMeasured, MapThreads, MapThreadsSettings};
 
 use crate::contestant::DIRECT;
 use crate::head::{Head, Origin};
 use crate::map::PerPair;
 use crate::pace::Pace;
+use crate::round_time::{PairTimes, RoundTime};
 use crate::threads::{ThreadError, allowed_cpus, together};
-use crate::{Bytes, HostSummary, Named, Summary, warning};
+use crate::{Bytes, HostSummary, Named, warning};
 use contestant::Ready;
 use dma::{BusAddress, Direction, DmaCounters, DmaError, MemoryAddress};
 use std::hint::black_box;
@@ -171,7 +170,7 @@ fn case(
 struct Participant<'c> {
     contestant: &'c MapContestant,
     prepared: Result<Prepared, String>,
-    rounds: Vec<MapRound>,
+    rounds: Vec<RoundTime>,
 }
 
 /// A contestant that passed the check, with its threads' memory.
@@ -250,18 +249,14 @@ impl<'c> Participant<'c> {
 
     /// The measured figures; `None` without rounds.
     fn measured(&self, prepared: &Prepared, cpus: usize, base: Option<&Self>) -> Option<MapMeasured> {
-        let of = |value: &dyn Fn(&MapRound) -> f64| Summary::of(self.rounds.iter().map(value));
-        let over = |value: &dyn Fn(&MapRound) -> f64| {
-            let pairs = self.rounds.iter().zip(&base?.rounds);
-            Summary::of(pairs.map(|(own, base)| value(own) / value(base)))
-        };
-        let wall = |round: &MapRound| round.ns_per_pair(cpus);
+        let PairTimes { ns_per_pair, cpu_ns_per_pair, pairs_per_second, over_baseline, cpu_over_baseline } =
+            PairTimes::of(&self.rounds, cpus, base.map(|base| base.rounds.as_slice()))?;
         Some(MapMeasured {
-            ns_per_pair: of(&wall)?,
-            cpu_ns_per_pair: of(&MapRound::cpu_ns_per_pair)?,
-            pairs_per_second: of(&|round| round.pairs as f64 * 1e9 / round.wall_ns as f64)?,
-            over_baseline: over(&wall),
-            cpu_over_baseline: over(&MapRound::cpu_ns_per_pair),
+            ns_per_pair,
+            cpu_ns_per_pair,
+            pairs_per_second,
+            over_baseline,
+            cpu_over_baseline,
             per_pair: PerPair::of_pairs(&prepared.counters(), prepared.pairs_done),
             pairs_per_thread: prepared.pairs,
             rounds: self.rounds.clone(),
@@ -290,7 +285,7 @@ impl Prepared {
     }
 
     /// Runs a round in all threads, and checks what it counted and left.
-    fn work(&mut self, contestant: &MapContestant, pinned: &[usize]) -> Result<MapRound, MapThreadsError> {
+    fn work(&mut self, contestant: &MapContestant, pinned: &[usize]) -> Result<RoundTime, MapThreadsError> {
         let (before, (host_before, _)) = (self.counters(), self.ready.served());
         let Self { ready, bytes, tasks, pairs, .. } = self;
         let (pairs, bytes) = (*pairs, *bytes);
@@ -306,12 +301,12 @@ impl Prepared {
         }
         // The first task takes what the host counted: which thread's requests it served, the host does not know.
         let (mut host, refused) = self.ready.served();
-        host = difference(host, host_before);
+        host = host - host_before;
         if let Some(task) = self.tasks.first_mut() {
             task.counters.table_entries += host.table_entries;
             task.counters.table_pages += host.table_pages;
         }
-        self.check_counters(difference(self.counters(), before), refused, all).map_err(|counted| {
+        self.check_counters(self.counters() - before, refused, all).map_err(|counted| {
             let Counted { what, found, expected } = counted;
             MapThreadsError::Counters {
                 contestant: contestant.name.clone(),
@@ -321,7 +316,7 @@ impl Prepared {
                 expected,
             }
         })?;
-        Ok(MapRound { pairs: all, wall_ns: done.wall_ns, cpu_ns: done.cpu_ns })
+        Ok(RoundTime { pairs: all, wall_ns: done.wall_ns, cpu_ns: done.cpu_ns })
     }
 
     /// Checks that a round counted what its pairs need.
@@ -344,7 +339,7 @@ impl Prepared {
 
 /// How long a round worked: the CPU time of its threads, so that a busy machine's other programs don't fill it. Threads that
 /// sleep for most of a round don't make it endless.
-fn worked(round: &MapRound, cpus: usize) -> Duration {
+fn worked(round: &RoundTime, cpus: usize) -> Duration {
     Duration::from_nanos((round.cpu_ns / cpus as u64).max(round.wall_ns / WALL_TIMES_MAX))
 }
 
@@ -353,20 +348,6 @@ struct Counted {
     what: &'static str,
     found: u64,
     expected: u64,
-}
-
-/// What was counted in between.
-fn difference(after: DmaCounters, before: DmaCounters) -> DmaCounters {
-    DmaCounters {
-        mappings: after.mappings - before.mappings,
-        unmappings: after.unmappings - before.unmappings,
-        allocations: after.allocations - before.allocations,
-        table_entries: after.table_entries - before.table_entries,
-        table_pages: after.table_pages - before.table_pages,
-        hypercalls: after.hypercalls - before.hypercalls,
-        invalidations: after.invalidations - before.invalidations,
-        ..DmaCounters::default()
-    }
 }
 
 impl Task {

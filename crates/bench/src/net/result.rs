@@ -168,7 +168,7 @@ pub struct NetCell {
 }
 
 /// CPU time per transaction on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetCpu {
     /// Of the client.
@@ -178,7 +178,7 @@ pub struct NetCpu {
 }
 
 /// CPU time per transaction on one side, in nanoseconds; `None` where it could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideCpu {
     /// Of this program, in user mode and in the kernel.
@@ -190,7 +190,7 @@ pub struct SideCpu {
 }
 
 /// One round of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetRound {
     /// Seconds in which transactions were counted. A stream is counted by the server's clock.
@@ -259,13 +259,13 @@ impl Usage {
 
 impl NetRound {
     /// Transactions in a second.
-    pub(super) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.transactions as f64 / self.seconds
     }
 
     /// CPU time per transaction: time in a second by transactions in a second, since each side has its own clock. `None` without transactions.
-    fn per_transaction(&self, usage: &Usage, ns: u64) -> Option<f64> {
-        let per_second = ns as f64 / (usage.wall_ns.max(1) as f64 / 1e9);
+    pub fn per_transaction(&self, usage: &Usage, ns: u64) -> Option<f64> {
+        let per_second = ns as f64 * 1e9 / usage.wall_ns as f64;
         Some(per_second / self.rate()).filter(|each| each.is_finite())
     }
 }

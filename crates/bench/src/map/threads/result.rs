@@ -2,6 +2,7 @@
 
 use crate::head::Head;
 use crate::map::PerPair;
+use crate::round_time::RoundTime;
 use crate::{Bytes, Named, Summary};
 use serde::Serialize;
 
@@ -96,36 +97,5 @@ pub struct MapMeasured {
     /// Pairs of each thread in a round.
     pub pairs_per_thread: u64,
     /// All rounds, in order of time.
-    pub rounds: Vec<MapRound>,
-}
-
-/// One round.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MapRound {
-    /// Pairs of a mapping and an unmapping, of all threads.
-    pub pairs: u64,
-    /// Time from the first thread's start to the last one's end.
-    pub wall_ns: u64,
-    /// CPU time of all threads that map.
-    pub cpu_ns: u64,
-}
-
-impl MapRound {
-    /// Elapsed time of a pair, times the number of CPUs.
-    pub fn ns_per_pair(&self, cpus: usize) -> f64 {
-        self.wall_ns as f64 * cpus as f64 / self.pairs.max(1) as f64
-    }
-
-    /// CPU time of a pair.
-    pub fn cpu_ns_per_pair(&self) -> f64 {
-        self.cpu_ns as f64 / self.pairs.max(1) as f64
-    }
-}
-
-impl MapCase {
-    /// The number of CPUs that its threads use at once.
-    pub fn cpus_used(&self) -> usize {
-        self.threads.min(self.cpus)
-    }
+    pub rounds: Vec<RoundTime>,
 }
