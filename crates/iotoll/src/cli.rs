@@ -829,7 +829,8 @@ message in flight, so latencies are service times under this load. Cells take tu
 is served, one client at a time; its traffic is not encrypted. It needs no root.")]
 pub(crate) struct BenchNet {
     /// Host that listens, by name or address
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen", conflicts_with = "listen")]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen",
+          conflicts_with_all = ["listen", "seconds_max", "instances_max", "once"])]
     pub(crate) host: Option<HostPort>,
     /// Serve tests on this address of this host instead; there is no default
     #[arg(long, value_name = "ADDRESS[:PORT]")]
@@ -861,13 +862,13 @@ pub(crate) struct BenchNet {
           conflicts_with_all = ["tests", "sizes", "instances", "seconds"], value_parser = parse_variable)]
     pub(crate) variables: Vec<(String, String)>,
     /// Longest round to serve, with its warm-up
-    #[arg(long, value_name = "S", requires = "listen", conflicts_with = "host", default_value = "65", help_heading = "Server", value_parser = parse_serve_seconds)]
+    #[arg(long, value_name = "S", requires = "listen", default_value = "65", help_heading = "Server", value_parser = parse_serve_seconds)]
     pub(crate) seconds_max: f64,
     /// Most instances to serve
-    #[arg(long, value_name = "N", requires = "listen", conflicts_with = "host", default_value = "1024", help_heading = "Server", value_parser = parse_instances)]
+    #[arg(long, value_name = "N", requires = "listen", default_value = "1024", help_heading = "Server", value_parser = parse_instances)]
     pub(crate) instances_max: u16,
     /// End after the first client
-    #[arg(long, requires = "listen", conflicts_with = "host", help_heading = "Server")]
+    #[arg(long, requires = "listen", help_heading = "Server")]
     pub(crate) once: bool,
     /// Print one JSON document with schema iotoll.bench-net/1, with all rounds
     #[arg(long, conflicts_with = "listen")]
@@ -907,7 +908,9 @@ With --threads, threads map and unmap at once: by each allocator with tables and
 and by requests to a thread that stands in for the host. These contestants take turns round by round.")]
 pub(crate) struct BenchMap {
     /// Measure only these software DMA paths, separated by commas [default: all]
-    #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',', conflicts_with = "threads")]
+    // clap drops `requires = "threads"` where `threads` conflicts with what is given, so each option of threads is named.
+    #[arg(long = "dma-path", value_name = "NAME", value_delimiter = ',',
+          conflicts_with_all = ["threads", "contestants", "peers", "pairs", "pin", "html", "svg"])]
     pub(crate) dma_paths: Vec<String>,
     /// Mapping sizes up to 2M, separated by commas [default: 4K to 2M]; one up to 1M with --threads [default: 4K]
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',')]
@@ -916,33 +919,27 @@ pub(crate) struct BenchMap {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_thread_count)]
     pub(crate) threads: Vec<usize>,
     /// Measure only these contestants, built-in or peers, separated by commas [default: all]
-    #[arg(
-        long = "contestant",
-        value_name = "NAME",
-        value_delimiter = ',',
-        requires = "threads",
-        conflicts_with = "dma_paths"
-    )]
+    #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',', requires = "threads")]
     pub(crate) contestants: Vec<String>,
     /// Add the allocator of a shared library under this name, with tables and without
-    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
+    #[arg(long = "peer", value_name = "NAME=LIB.so", value_hint = ValueHint::FilePath, requires = "threads")]
     pub(crate) peers: Vec<PeerFile>,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Pairs per round of all threads, instead of --round-ms
-    #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", conflicts_with = "dma_paths", value_parser = parse_positive::<u64>)]
+    #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", value_parser = parse_positive::<u64>)]
     pub(crate) pairs: Option<u64>,
     /// Pin each thread to a CPU
-    #[arg(long, requires = "threads", conflicts_with = "dma_paths")]
+    #[arg(long, requires = "threads")]
     pub(crate) pin: bool,
     /// Print one JSON document with schema iotoll.bench-map/2, or iotoll.bench-map-threads/1 with --threads
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a self-contained HTML page that plots time against threads
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
     pub(crate) html: Option<PathBuf>,
     /// Also write the plot alone, as an SVG file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads", conflicts_with = "dma_paths")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "threads")]
     pub(crate) svg: Option<PathBuf>,
 }
 

@@ -41,8 +41,7 @@ pub(crate) struct Document {
 
 /// Watches until the time is over, the command has ended, or a signal arrives.
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
-    // Fails now, not after the time, if the page can't be written.
-    args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
+    WholeFile::check(args.html.as_deref())?;
     if let Some(path) = args.prices.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
         bail!("{} exists; expected the name of a new file", path.display());
     }

@@ -37,6 +37,11 @@ impl WholeFile {
         Self::create_for(path, Readers::AsUsual)
     }
 
+    /// Fails if one of these files, which are wanted later, can't be written: now and not after minutes.
+    pub(crate) fn check<'p>(paths: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<()> {
+        paths.into_iter().try_for_each(|path| Self::create(path).map(drop))
+    }
+
     /// Starts an output file with these readers.
     fn create_for(path: &Path, readers: Readers) -> anyhow::Result<Self> {
         let output = open_output(path, readers).with_context(|| cannot_write(path))?;

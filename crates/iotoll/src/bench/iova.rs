@@ -18,8 +18,7 @@ const SHORT_ROUND_MS: u64 = 10;
 
 /// Measures IOVA allocators. Failed allocations and frees count as findings.
 pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
-    // Fails now, not after minutes, if the page can't be written.
-    args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
+    WholeFile::check(args.html.as_deref())?;
     let benchmark = measure(&chosen_contestants(args)?, args.baseline.as_deref(), settings_from(args))?;
     let page = args.html.as_deref();
     let written =

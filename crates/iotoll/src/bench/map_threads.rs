@@ -11,9 +11,7 @@ use std::path::PathBuf;
 
 /// Measures contestants with each number of threads, prints the times and writes the page.
 pub(super) fn run(args: &BenchMap) -> anyhow::Result<Outcome> {
-    // Fails now, not after minutes, if the page can't be written.
-    let files = [args.html.as_deref(), args.svg.as_deref()];
-    files.into_iter().flatten().try_for_each(|path| WholeFile::create(path).map(drop))?;
+    WholeFile::check([args.html.as_deref(), args.svg.as_deref()].into_iter().flatten())?;
     let (contestants, settings) = (chosen_contestants(args)?, settings_from(args)?);
     let origin = super::benchmark_origin()?;
     let measured =

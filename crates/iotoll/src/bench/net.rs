@@ -59,8 +59,7 @@ fn event_words(event: &ServerEvent) -> String {
 
 /// Measures the network to a host that listens.
 fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
-    // Fails now, not after minutes, if the page can't be written.
-    args.html.as_deref().map_or(Ok(()), |path| WholeFile::create(path).map(drop))?;
+    WholeFile::check(args.html.as_deref())?;
     let secret = Secret::read(&args.secret)?;
     let settings = settings_from(args, host)?;
     let origin = super::benchmark_origin()?;
