@@ -172,15 +172,19 @@ impl TollDigest {
 
     /// Instructions per I/O, by the mean.
     pub fn instructions_per_io(&self) -> f64 {
-        Estimate::of(&self.by_boot(|boot| boot.dma.checked_add(boot.elsewhere))).map_or(0.0, |all| all.mean)
+        self.mean_per_io(|boot| boot.dma.checked_add(boot.elsewhere)).unwrap_or_default()
     }
 
     /// Events of a kind per I/O, by the mean, which shows what is rare; `None` if they were not counted.
     pub fn events_per_io(&self, event: Event) -> Option<f64> {
-        let by_boot = self.by_boot(|boot| boot.events.get(&event).copied());
-        let mean = Estimate::of(&by_boot)?.mean;
+        let mean = self.mean_per_io(|boot| boot.events.get(&event).copied())?;
         // Entries that are written, and of which none was counted, were not to be seen.
         (event != Event::TableEntries || mean > 0.0 || !self.writes_entries).then_some(mean)
+    }
+
+    /// The mean of a total per I/O over the boots in which it was counted; `None` if it was in none.
+    pub(crate) fn mean_per_io(&self, total: impl Fn(&BootDigest) -> Option<u64>) -> Option<f64> {
+        Estimate::of(&self.by_boot(total)).map(|estimate| estimate.mean)
     }
 
     /// A total per I/O in each boot; without boots in which it was not counted.

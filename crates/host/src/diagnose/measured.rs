@@ -64,8 +64,8 @@ impl Outlook {
         let parts = [
             (measured.invalidation_ns, now.invalidations, then.invalidations),
             (measured.hypercall_ns, now.hypercalls, then.hypercalls),
-            (measured.bounce_ns, now.bounce_instructions, then.bounce_instructions),
-            (measured.other_ns, now.instructions, then.instructions),
+            (measured.bounce_ns, Some(now.bounce_instructions), Some(then.bounce_instructions)),
+            (measured.other_ns, Some(now.instructions), Some(then.instructions)),
         ];
         let then_ns =
             parts.into_iter().map(|(ns, now, then)| part_after(ns, now, then)).sum::<Option<f64>>()?;
@@ -83,11 +83,12 @@ impl Outlook {
     }
 }
 
-/// A part of the time if what it depends on changes from `now` to `then`.
-fn part_after(ns: f64, now: f64, then: f64) -> Option<f64> {
-    match (ns > 0.0, now > 0.0) {
-        (true, true) => Some(ns * then / now),
-        (false, false) if then == 0.0 => Some(0.0),
+/// A part of the time if what it depends on changes from `now` to `then`, `None` being uncounted.
+fn part_after(ns: f64, now: Option<f64>, then: Option<f64>) -> Option<f64> {
+    match (ns > 0.0, now, then) {
+        (true, Some(now), Some(then)) if now > 0.0 => Some(ns * then / now),
+        // A part that neither the host nor the sheets have, as hypercalls on a PC.
+        (false, None | Some(0.0), None | Some(0.0)) => Some(0.0),
         _ => None,
     }
 }
@@ -98,14 +99,18 @@ mod tests {
     use crate::diagnose::{MappingCounts, PathCost};
 
     /// Debian's 6.12 with VT-d, a read of 4 KiB (`data/tolls/x86-6.12-vtd-strict.json` and `-lazy.json`).
-    const STRICT: MappingCounts =
-        MappingCounts { instructions: 1793.0, bounce_instructions: 0.0, invalidations: 1.0, hypercalls: 0.0 };
-    const LAZY: MappingCounts = MappingCounts { instructions: 1875.9, invalidations: 0.004, ..STRICT };
+    const STRICT: MappingCounts = MappingCounts {
+        instructions: 1793.0,
+        bounce_instructions: 0.0,
+        invalidations: Some(1.0),
+        hypercalls: None,
+    };
+    const LAZY: MappingCounts = MappingCounts { instructions: 1875.9, invalidations: Some(0.004), ..STRICT };
     const BOUNCE: MappingCounts = MappingCounts {
         instructions: 119.0,
         bounce_instructions: 2493.0,
-        invalidations: 0.0,
-        hypercalls: 0.0,
+        invalidations: Some(0.0),
+        hypercalls: None,
     };
 
     fn outlook(today: MappingCounts, after: MappingCounts) -> Outlook {
@@ -152,6 +157,9 @@ mod tests {
         let some =
             Outlook { only: Some("of which the buffer lies beyond the mask"), ..outlook(STRICT, LAZY) };
         assert_eq!(some.of_measured(&strict), None);
+        // Uncounted is not zero: the sheet does not say that the fix saves the invalidations.
+        let uncounted = MappingCounts { invalidations: None, ..LAZY };
+        assert_eq!(outlook(STRICT, uncounted).of_measured(&strict), None);
         // What comes with the fix was not measured.
         assert_eq!(outlook(LAZY, BOUNCE).of_measured(&strict), None);
     }

@@ -5,8 +5,7 @@ use super::releases;
 use crate::Digest;
 use crate::digest::{SheetDigest, TollDigest};
 use crate::facts::Host;
-use crate::kernel::KernelVersion;
-use toll::{DmaPath, Estimate, Event, Evidence, Given, PriceList};
+use toll::{DmaPath, Event, Evidence, Given, PriceList};
 
 /// Events that were timed on a host, without the functions that they call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,16 +68,14 @@ fn instructions_of_invalidation(host: &Host, digest: &Digest, arch: &str) -> Opt
         sheet.arch == arch && sheet.iommu == iommu && sheet.dma_path == DmaPath::TranslatedStrict
     };
     let distance = |sheet: &&SheetDigest| {
-        let kernel = KernelVersion::parse(&sheet.kernel.release);
-        let releases = host.kernel().zip(kernel.as_ref()).map(|(host, sheet)| releases::between(host, sheet));
-        (releases.unwrap_or(u32::MAX), sheet.preset.clone())
+        (releases::to_sheet(host.kernel(), sheet).unwrap_or(u32::MAX), sheet.preset.clone())
     };
     let sheet = digest.sheets.iter().filter(is_like).min_by_key(distance)?;
     sheet.tolls.iter().find_map(per_invalidation)
 }
 
 fn per_invalidation(toll: &TollDigest) -> Option<f64> {
-    let instructions = Estimate::of(&toll.by_boot(|boot| Some(boot.invalidation)))?.mean;
+    let instructions = toll.mean_per_io(|boot| Some(boot.invalidation))?;
     let events = toll.events_per_io(Event::Invalidations).filter(|events| *events > 0.0)?;
     Some(instructions / events)
 }

@@ -7,7 +7,6 @@ use crate::Digest;
 use crate::diagnose::prediction::Distance;
 use crate::digest::{SheetDigest, TollDigest};
 use crate::facts::iommu::Kind;
-use crate::kernel::KernelVersion;
 
 /// Drivers by which others of their class are judged, the likest to a card first.
 const STAND_INS: [&str; 4] = ["nvme", "e1000e", "e1000", "virtio_net"];
@@ -76,12 +75,10 @@ fn tolls<'d>(
 
 /// In what the host differs from the machines of two toll sheets.
 fn distance(place: &Environment<'_>, now: Side<'_>, then: Side<'_>) -> Distance {
-    let sheet = KernelVersion::parse(&now.sheet.kernel.release);
-    let releases = place.kernel.zip(sheet.as_ref()).map(|(host, sheet)| releases::between(host, sheet));
     Distance {
         other_iommu: now.sheet.iommu.or(then.sheet.iommu) != place.iommu,
         other_tce_calls: now.sheet.tce_calls() != place.tce_calls,
         other_driver: place.driver != Some(&now.toll.driver),
-        kernel_releases: releases,
+        kernel_releases: releases::to_sheet(place.kernel, now.sheet),
     }
 }

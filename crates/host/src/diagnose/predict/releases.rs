@@ -1,5 +1,6 @@
 //! How many releases of Linux lie between two kernels.
 
+use crate::digest::SheetDigest;
 use crate::kernel::KernelVersion;
 
 /// The major releases with the number of minor ones that each had (kernel.org). 2.6 counts its third number.
@@ -10,8 +11,13 @@ const OF_2_6: u32 = 40;
 const USUAL: u32 = 20;
 
 /// Releases between two kernels, by their numbers: distributions' own changes are not seen.
-pub(super) fn between(a: &KernelVersion, b: &KernelVersion) -> u32 {
+fn between(a: &KernelVersion, b: &KernelVersion) -> u32 {
     ordinal(a).abs_diff(ordinal(b))
+}
+
+/// Releases between a host's kernel and that of a sheet; `None` if one of them is not known.
+pub(super) fn to_sheet(host: Option<&KernelVersion>, sheet: &SheetDigest) -> Option<u32> {
+    Some(between(host?, &KernelVersion::parse(&sheet.kernel.release)?))
 }
 
 /// The place of a release among all since 2.6.0.
