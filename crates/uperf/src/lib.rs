@@ -11,7 +11,7 @@
 //!   Profile
 //!     |  shape             one group that does the same over and over; or what it is besides, with the line
 //!     v
-//!   a load, of who runs or models it
+//!   one load, for a program that runs or models it
 //! ```
 
 mod error;

@@ -6,7 +6,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// Interfaces below one, as those of a bond, at most.
@@ -47,7 +47,7 @@ pub struct NetAdapter {
 
 impl NetPath {
     /// The way between two addresses, as far as it can be read.
-    pub(super) fn between(local: std::net::SocketAddr, remote: IpAddr) -> Self {
+    pub(super) fn between(local: SocketAddr, remote: IpAddr) -> Self {
         // A socket of IPv6 that serves IPv4 too shows its addresses as those of IPv6 (RFC 4291, section 2.5.5.2).
         let (from, remote) = (local.ip().to_canonical(), remote.to_canonical());
         let route = ask_route(from, remote);
@@ -62,13 +62,7 @@ impl NetPath {
         if !is_local && let Some(folder) = &folder {
             add_adapters(folder, 0, &mut adapters);
         }
-        Self {
-            address: std::net::SocketAddr::new(from, local.port()).to_string(),
-            interface,
-            mtu,
-            is_local,
-            adapters,
-        }
+        Self { address: SocketAddr::new(from, local.port()).to_string(), interface, mtu, is_local, adapters }
     }
 }
 
@@ -191,7 +185,6 @@ fn number(file: &Path) -> Option<u32> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::net::SocketAddr;
 
     #[test]
     fn the_way_to_this_host_leaves_it_by_no_adapter() {

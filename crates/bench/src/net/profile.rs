@@ -39,12 +39,11 @@ impl NetSettings {
 /// Refuses options that would have to be set on the sockets, by name.
 fn check_settings(profile: &Profile) -> Result<(), NotRun> {
     let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
-    let with_settings = |flowop: &&Flowop| !flowop.settings.is_empty();
-    match transactions.flat_map(|transaction| &transaction.flowops).find(with_settings) {
+    let mut flowops = transactions.flat_map(|transaction| &transaction.flowops);
+    match flowops.find_map(|flowop| Some((flowop.line, flowop.settings.first()?))) {
         None => Ok(()),
-        Some(flowop) => {
-            let name = flowop.settings.first().map(|setting| setting.name.clone()).unwrap_or_default();
-            Err(NotRun { file: profile.file.clone(), line: flowop.line, what: format!("the option {name}") })
+        Some((line, setting)) => {
+            Err(NotRun { file: profile.file.clone(), line, what: format!("the option {}", setting.name) })
         }
     }
 }
