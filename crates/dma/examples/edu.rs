@@ -41,7 +41,7 @@ fn main() -> Result<()> {
 /// Does all of it with the device at an address.
 pub fn run(adapter: &str, way: &str) -> Result<()> {
     let memory = Arc::new(Ram::of_this_process(MEMORY_BYTES)?);
-    let (translation, device) = vfio::open(adapter, way.parse()?, Arc::clone(&memory))?;
+    let (translation, device) = vfio::open(adapter, way.parse()?, &[Arc::clone(&memory)])?;
     drive(translation, &device, &memory)?;
     println!("edu: {way}: all as expected");
     Ok(())

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Maps a page for the adapter, and unmaps it.
 pub(crate) fn map(adapter: &str, interface: Interface) -> Result<(), Box<dyn Error>> {
     let memory = Arc::new(Ram::of_this_process(1 << 20)?);
-    let (translation, device) = vfio::open(adapter, interface, Arc::clone(&memory))?;
+    let (translation, device) = vfio::open(adapter, interface, &[Arc::clone(&memory)])?;
     let domain = Domain::builder(translation).build()?;
     let mapper = Mapper::translated(Limits::of_bits(32), domain);
     let driver = ThreadMapper::new(&mapper);

@@ -76,6 +76,8 @@ mod pages;
 mod pinned;
 mod radix;
 mod ram;
+#[cfg(target_os = "linux")]
+mod reserved;
 mod software;
 pub mod tce;
 mod thread_mapper;
@@ -103,6 +105,8 @@ pub use memory::Memory;
 pub use pinned::PinError;
 pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
+#[cfg(target_os = "linux")]
+pub use reserved::PageCaching;
 pub use software::{
     Context, DomainError, Fault, Faults, NoDomainId, Reason, Requester, SoftwareAdapter, SoftwareDomain,
     Stopped, Translated, Unit,

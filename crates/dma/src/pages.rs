@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
-/// Zeroed pages from `mmap`, outside any allocator, unmapped on drop.
+/// Pages from `mmap`, outside any allocator, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Pages {
     first: NonNull<AtomicU64>,
@@ -22,7 +22,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Maps at least `bytes`, in whole pages.
+    /// Maps at least `bytes` of zeroed memory, in whole pages.
     pub(crate) fn new(bytes: u64) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let bytes = usize::try_from(bytes.max(1)).ok().and_then(|bytes| bytes.checked_next_multiple_of(page));
@@ -33,7 +33,7 @@ impl Pages {
         Ok(Self::at(first, bytes).ok_or(io::ErrorKind::OutOfMemory)?)
     }
 
-    /// Takes ownership of zeroed pages that were just mapped.
+    /// Takes ownership of pages that were just mapped.
     pub(crate) fn at(first: *mut c_void, bytes: usize) -> Option<Self> {
         Some(Self { first: NonNull::new(first.cast())?, words: bytes / size_of::<AtomicU64>() })
     }
@@ -44,7 +44,7 @@ impl Deref for Pages {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: that many words are mapped there, page-aligned and zeroed, until this is dropped. Adapters may
+        // SAFETY: that many words are mapped there, page-aligned and initialised, until this is dropped. Adapters may
         // change them at any time, which atomics allow.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.words) }
     }

@@ -18,6 +18,9 @@ pub struct Ram {
     /// Keeps the memory pinned. Declared last, so that it is dropped after the memory.
     #[cfg(target_os = "linux")]
     pin: Option<crate::pinned::Pin>,
+    /// Where reserved memory is physically.
+    #[cfg(target_os = "linux")]
+    physical: Option<u64>,
 }
 
 /// Shows the address range, not the content.
@@ -84,6 +87,8 @@ impl Ram {
             words,
             #[cfg(target_os = "linux")]
             pin: None,
+            #[cfg(target_os = "linux")]
+            physical: None,
         }
     }
 
@@ -107,6 +112,29 @@ impl Ram {
     pub fn pinned(bytes: u64) -> Result<Self, crate::PinError> {
         let (pages, base, pin) = crate::pinned::pinned(bytes)?;
         Ok(Self { pin: Some(pin), ..Self::of(base, Words::Process(pages)) })
+    }
+
+    /// Physical memory that the kernel leaves alone, such as an area of `memmap=`, through `/dev/mem`, at its virtual addresses in
+    /// this process. Both numbers are whole pages. Its content stays as it is. Needs root, and a kernel that is not locked down.
+    ///
+    /// # Errors
+    /// If the kernel does not map it, as RAM that it uses itself (`CONFIG_STRICT_DEVMEM`).
+    ///
+    /// # Safety
+    /// While this exists, nothing but it and adapters uses that memory: neither the kernel, nor firmware, nor another mapping.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code, reason = "only the caller knows that nothing else uses the memory")]
+    pub unsafe fn reserved(physical: u64, bytes: u64, caching: crate::PageCaching) -> std::io::Result<Self> {
+        // SAFETY: the caller's promise.
+        let pages = unsafe { crate::reserved::map(physical, bytes, caching) }?;
+        let base = MemoryAddress(pages.as_ptr().expose_provenance() as u64);
+        Ok(Self { physical: Some(physical), ..Self::of(base, Words::Process(pages)) })
+    }
+
+    /// The physical address of [reserved](Self::reserved) memory.
+    #[cfg(target_os = "linux")]
+    pub fn physical(&self) -> Option<u64> {
+        self.physical
     }
 
     /// The files that keep pinned memory allocated and in place while any process has them open; `None` if it is not

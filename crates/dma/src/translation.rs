@@ -169,6 +169,11 @@ pub trait Translation: Send + Sync {
         false
     }
 
+    /// Whether the IOMMU makes all accesses of the adapter snoop the CPU's caches, whatever the adapter asks for; `None` if unknown.
+    fn forces_snooping(&self) -> Option<bool> {
+        None
+    }
+
     /// The memory that an address is mapped to in the table.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress>;
 }

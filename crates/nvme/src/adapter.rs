@@ -4,7 +4,8 @@
 use crate::controller::Controller;
 use crate::controller_error::NvmeError;
 use dma::vfio::{self, Device, Interrupt, VfioError};
-use dma::{Mapper, Ram};
+use crate::prp::Piece;
+use dma::{BusAddress, Direction, DmaCounters, DmaError, Mapper, Ram};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,9 @@ pub enum AdapterError {
     /// VFIO or iommufd refused the adapter or a mapping.
     #[error(transparent)]
     Vfio(#[from] VfioError),
+    /// Reserved memory can't be mapped for the adapter.
+    #[error("can't map reserved memory for the adapter")]
+    Reserved(#[from] DmaError),
     /// The controller can't be brought up or shut down.
     #[error(transparent)]
     Nvme(#[from] NvmeError),
@@ -34,6 +38,17 @@ pub struct Adapter {
     /// Declared before `device`, so that it is dropped while the device is still open.
     controller: Arc<Mutex<Controller>>,
     device: Device,
+    reserved: Vec<ReservedBuffer>,
+    forces_snooping: Option<bool>,
+}
+
+/// Reserved memory that the adapter reaches.
+#[derive(Debug, Clone)]
+pub struct ReservedBuffer {
+    /// The memory, for the CPU.
+    pub memory: Arc<Ram>,
+    /// All of it, by the controller's address.
+    pub piece: Piece,
 }
 
 impl Adapter {
@@ -43,16 +58,39 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError`]
     pub fn open(address: &str, interface: vfio::Interface, memory_bytes: u64) -> Result<Self, AdapterError> {
+        Self::open_with_reserved(address, interface, memory_bytes, Vec::new())
+    }
+
+    /// Opens an adapter, and maps [reserved](Ram::reserved) memory for it too, until it is shut down. That takes
+    /// [`Interface::Type1`](vfio::Interface::Type1).
+    ///
+    /// # Errors
+    /// [`AdapterError`]
+    pub fn open_with_reserved(
+        address: &str,
+        interface: vfio::Interface,
+        memory_bytes: u64,
+        reserved: Vec<Arc<Ram>>,
+    ) -> Result<Self, AdapterError> {
         let memory = Ram::of_this_process(memory_bytes);
         let memory = memory.map_err(|source| AdapterError::Memory { bytes: memory_bytes, source })?;
         let memory = Arc::new(memory);
-        let (translation, device) = vfio::open(address, interface, Arc::clone(&memory))?;
+        let memories: Vec<Arc<Ram>> = [&memory].into_iter().chain(&reserved).map(Arc::clone).collect();
+        let (translation, device) = vfio::open(address, interface, &memories)?;
+        let forces_snooping = translation.forces_snooping();
         let mapper = vfio::mapper(translation, &memory)?;
-        Self::bring_up(mapper, device, memory)
+        let mut counters = DmaCounters::default();
+        let mut map = |memory: Arc<Ram>| {
+            let bytes = memory.bytes();
+            let at = mapper.map(memory.base(), bytes, Direction::Bidirectional, &mut counters)?;
+            Ok::<_, DmaError>(ReservedBuffer { memory, piece: Piece { at, bytes } })
+        };
+        let reserved = reserved.into_iter().map(&mut map).collect::<Result<_, _>>()?;
+        Ok(Self { reserved, forces_snooping, ..Self::bring_up(mapper, device, memory)? })
     }
 
-    /// Opens an adapter in VFIO's no-IOMMU mode, with [pinned](Ram::pinned) memory. The adapter can reach all memory
-    /// of the host.
+    /// Opens an adapter in VFIO's no-IOMMU mode, with [pinned](Ram::pinned) memory and perhaps [reserved](Ram::reserved)
+    /// memory. The adapter can reach all memory of the host.
     ///
     /// When this process dies, the adapter may still write for a moment. Another process should hold the memory's
     /// [files](Ram::pins) open until the device is reset.
@@ -64,15 +102,24 @@ impl Adapter {
     /// No IOMMU catches a wrong address: the adapter would read or overwrite any memory of the host, of this process too.
     /// The user must have accepted that. The caller makes sure that:
     ///
-    /// - each [`Piece`](crate::prp::Piece) given to a queue of this adapter is within `memory`, as all pieces of its
-    ///   controller's [buffers](crate::Controller::allocate) are
+    /// - each [`Piece`] given to a queue of this adapter is within `memory`, as all pieces of its controller's
+    ///   [buffers](crate::Controller::allocate) are, or within `reserved`
     /// - the adapter is an NVMe controller that accesses only the memory that its commands and registers name
     #[allow(unsafe_code, reason = "nothing stops the adapter from writing anywhere, so the caller must")]
-    pub unsafe fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Self, AdapterError> {
+    pub unsafe fn open_without_iommu(
+        address: &str,
+        memory: Arc<Ram>,
+        reserved: Vec<Arc<Ram>>,
+    ) -> Result<Self, AdapterError> {
         // SAFETY: the controller writes addresses of its queues, PRP lists and buffers to registers and commands. It allocates
         // all of these from `memory`. Other addresses come from pieces, for which the caller is responsible.
         let (mapper, device) = unsafe { vfio::open_without_iommu(address, &memory) }?;
-        Self::bring_up(mapper, device, memory)
+        let buffer = |memory: Arc<Ram>| {
+            let at = BusAddress(memory.physical().ok_or(VfioError::NotPinned)?);
+            Ok::<_, VfioError>(ReservedBuffer { piece: Piece { at, bytes: memory.bytes() }, memory })
+        };
+        let reserved = reserved.into_iter().map(buffer).collect::<Result<_, _>>()?;
+        Ok(Self { reserved, ..Self::bring_up(mapper, device, memory)? })
     }
 
     /// Enables the device, maps its registers, and opens the controller.
@@ -80,12 +127,27 @@ impl Adapter {
         device.enable()?;
         let registers = Arc::new(device.registers(0)?);
         let controller = Controller::open(registers, mapper, memory)?;
-        Ok(Self { controller: Arc::new(Mutex::new(controller)), device })
+        Ok(Self {
+            controller: Arc::new(Mutex::new(controller)),
+            device,
+            reserved: Vec::new(),
+            forces_snooping: None,
+        })
     }
 
     /// The controller, shared by the threads that create queues on it.
     pub fn controller(&self) -> Arc<Mutex<Controller>> {
         Arc::clone(&self.controller)
+    }
+
+    /// The reserved memory with which it was opened, in that order.
+    pub fn reserved(&self) -> &[ReservedBuffer] {
+        &self.reserved
+    }
+
+    /// Whether the IOMMU makes all accesses of the adapter snoop the CPU's caches; `None` if unknown, or without an IOMMU.
+    pub fn forces_snooping(&self) -> Option<bool> {
+        self.forces_snooping
     }
 
     /// Interrupts for vectors 0 to `number - 1`. Vector 0 belongs to the admin queue, which is polled here.

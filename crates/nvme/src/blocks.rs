@@ -98,6 +98,21 @@ impl QueuePair {
         self.transfer(namespace, first, from, Command::write)
     }
 
+    /// Submits a command that compares blocks with data in memory: nothing is written to the disk. If they differ, it completes with
+    /// [`Status::COMPARE_FAILURE`](crate::spec::status::Status::COMPARE_FAILURE). Controllers need not support it
+    /// ([`can_compare`](crate::spec::identify::Controller::can_compare)).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn compare(
+        &mut self,
+        namespace: &Namespace,
+        first: u64,
+        with: &[Piece],
+    ) -> Result<CommandId, BlockError> {
+        self.transfer(namespace, first, with, Command::compare)
+    }
+
     /// Submits a command that sets blocks to zero.
     ///
     /// # Errors
@@ -157,7 +172,7 @@ impl QueuePair {
         self.submit(Command::flush(namespace.number))
     }
 
-    /// Submits a read or write; `command` builds it from the namespace, first block, number of blocks and data pointer.
+    /// Submits a read, write or compare; `command` builds it from the namespace, first block, number of blocks and data pointer.
     #[inline]
     fn transfer(
         &mut self,

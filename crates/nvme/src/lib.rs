@@ -131,7 +131,7 @@ pub mod takeover;
 pub mod walk;
 
 #[cfg(target_os = "linux")]
-pub use adapter::{Adapter, AdapterError};
+pub use adapter::{Adapter, AdapterError, ReservedBuffer};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 pub use controller_error::NvmeError;

@@ -66,6 +66,25 @@ fn written_data_is_read_back_without_mappings() {
 }
 
 #[test]
+fn a_compare_tells_whether_memory_holds_what_is_on_the_disk() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(16).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(8192).unwrap();
+    fill(&bench, &buffer, 0xa5);
+    let id = queue.write(&disk, 1, &[buffer.piece(0, 8192).unwrap()]).unwrap();
+    assert_eq!(one(&mut queue, id), Status::SUCCESS);
+    let before = bench.emulated.disk();
+    let mut compared = || {
+        let id = queue.compare(&disk, 1, &[buffer.piece(0, 8192).unwrap()]).unwrap();
+        one(&mut queue, id)
+    };
+    assert_eq!(compared(), Status::SUCCESS);
+    bench.ram.write(MemoryAddress(buffer.memory().0 + 8191), &[0]).unwrap();
+    assert_eq!(compared(), Status::COMPARE_FAILURE);
+    assert_eq!(bench.emulated.disk(), before, "nothing is written");
+}
+
+#[test]
 fn io_to_memory_that_another_mapper_of_the_domain_mapped() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));

@@ -519,6 +519,7 @@ fn structure(what: u8) -> Structure {
             firmware: "1".to_owned(),
             transfer_pages_shift: 5,
             namespaces_max: 1,
+            can_compare: true,
             can_deallocate: true,
             can_write_zeroes: true,
             has_write_cache: true,

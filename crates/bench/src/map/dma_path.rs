@@ -209,7 +209,7 @@ mod host {
     fn open(adapter: &str) -> Created<ReadyPath> {
         let memory = Arc::new(Ram::of_this_process(BYTES_MAX.0)?);
         let interface = Interface::of_this_host(adapter);
-        let (translation, device) = vfio::open(adapter, interface, Arc::clone(&memory))?;
+        let (translation, device) = vfio::open(adapter, interface, &[Arc::clone(&memory)])?;
         let domain = Domain::builder(translation).allocator(percpu).build()?;
         Ok(ReadyPath {
             name: format!("{interface} {adapter}"),

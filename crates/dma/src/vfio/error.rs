@@ -37,8 +37,8 @@ pub enum VfioError {
         "the memory is not at virtual addresses of this process; expected memory from Ram::of_this_process"
     )]
     NotOfThisProcess,
-    /// Without an IOMMU the memory must be pinned.
-    #[error("an adapter without an IOMMU needs pinned memory")]
+    /// Without an IOMMU the memory must be pinned or reserved.
+    #[error("an adapter without an IOMMU needs pinned or reserved memory")]
     NotPinned,
     /// Another device of the group is bound to a kernel driver.
     #[error("IOMMU group {group} is not viable: bind all of its devices to vfio-pci, or to no driver")]

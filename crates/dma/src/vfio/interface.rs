@@ -54,21 +54,23 @@ impl Interface {
     }
 }
 
-/// Opens a device by an address such as `0000:3b:00.0`, with its own address space, in which `memory` can be mapped.
+/// Opens a device by an address such as `0000:3b:00.0`, with its own address space, in which `memories` can be mapped. Only [`Type1`] maps
+/// [reserved](Ram::reserved) memory.
 ///
 /// # Errors
-/// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
+/// [`VfioError::NotOfThisProcess`] unless all `memories` are from [`Ram::of_this_process`] or [`Ram::reserved`], or another
+/// [`VfioError`]
 pub fn open(
     adapter: &str,
     way: Interface,
-    memory: Arc<Ram>,
+    memories: &[Arc<Ram>],
 ) -> Result<(Arc<dyn Translation>, Device), VfioError> {
     let (translation, devices): (Arc<dyn Translation>, Vec<Device>) = match way {
         Interface::Type1 => {
-            Type1::open(&[adapter], memory).map(|(one, devices)| (Arc::new(one) as _, devices))?
+            Type1::open(&[adapter], memories).map(|(one, devices)| (Arc::new(one) as _, devices))?
         }
         Interface::Iommufd => {
-            Iommufd::open(&[adapter], memory).map(|(one, devices)| (Arc::new(one) as _, devices))?
+            Iommufd::open(&[adapter], memories).map(|(one, devices)| (Arc::new(one) as _, devices))?
         }
     };
     let none = VfioError::NoGroup { adapter: adapter.to_owned() };

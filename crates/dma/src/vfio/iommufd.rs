@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{read_write, sysfs};
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemories};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use iommufd_bindings::iommufd;
@@ -28,13 +28,13 @@ pub struct AddressSpace {
 }
 
 impl KernelTranslation<AddressSpace> {
-    /// Opens devices by addresses such as `0000:3b:00.0` and attaches them to a new address space, in which `memory`
+    /// Opens devices by addresses such as `0000:3b:00.0` and attaches them to a new address space, in which `memories`
     /// can be mapped.
     ///
     /// # Errors
-    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
-    pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
-        let memory = ProcessMemory::new(memory)?;
+    /// [`VfioError::NotOfThisProcess`] unless all `memories` are from [`Ram::of_this_process`] or [`Ram::reserved`], or another [`VfioError`]
+    pub fn open(adapters: &[&str], memories: &[Arc<Ram>]) -> Result<(Self, Vec<Device>), VfioError> {
+        let memories = ProcessMemories::new(memories)?;
         let file = read_write(Path::new("/dev/iommu"))?;
         let mut space = iommufd::iommu_ioas_alloc {
             size: size_of::<iommufd::iommu_ioas_alloc>() as u32,
@@ -46,7 +46,7 @@ impl KernelTranslation<AddressSpace> {
         let devices = adapters.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
         // The ranges are final only after all devices are attached.
         let window = window(&file, space)?;
-        Ok((Self::new(AddressSpace { file, number: space }, memory, window), devices))
+        Ok((Self::new(AddressSpace { file, number: space }, memories, window), devices))
     }
 }
 

@@ -25,12 +25,17 @@ pub trait MapCalls: Send + Sync {
 
     /// Unmaps. Returns the call's result.
     fn unmap(&self, at: BusAddress, bytes: u64) -> Result<i32, Errno>;
+
+    /// Whether all accesses of the devices snoop; `None` where the interface does not say.
+    fn forces_snooping(&self) -> Option<bool> {
+        None
+    }
 }
 
 impl<C> KernelTranslation<C> {
     /// A translation by these calls, without mappings.
-    pub(super) fn new(calls: C, memory: ProcessMemory, window: Window) -> Self {
-        Self { calls, records: MappingRecords { memory, window, mapped: Mutex::default() } }
+    pub(super) fn new(calls: C, memories: ProcessMemories, window: Window) -> Self {
+        Self { calls, records: MappingRecords { memories, window, mapped: Mutex::default() } }
     }
 }
 
@@ -64,33 +69,45 @@ impl<C: MapCalls> Translation for KernelTranslation<C> {
         true
     }
 
+    fn forces_snooping(&self) -> Option<bool> {
+        self.calls.forces_snooping()
+    }
+
     /// The memory that a bus address is mapped to.
     fn find(&self, at: BusAddress) -> Option<MemoryAddress> {
         self.records.find(at)
     }
 }
 
-/// Memory whose addresses are virtual addresses of this process. The kernel maps whatever is at a virtual address, so
+/// Memories whose addresses are virtual addresses of this process. The kernel maps whatever is at a virtual address, so
 /// an address of anything else would let the adapter write to memory that Rust owns.
 #[derive(Debug)]
-pub(super) struct ProcessMemory(Arc<Ram>);
+pub(super) struct ProcessMemories(Vec<Arc<Ram>>);
 
-impl ProcessMemory {
-    /// Fails unless the memory is from [`Ram::of_this_process`].
-    pub(super) fn new(memory: Arc<Ram>) -> Result<Self, VfioError> {
-        if memory.is_at_virtual_addresses() { Ok(Self(memory)) } else { Err(VfioError::NotOfThisProcess) }
+impl ProcessMemories {
+    /// Fails unless each memory is from [`Ram::of_this_process`] or [`Ram::reserved`].
+    pub(super) fn new(memories: &[Arc<Ram>]) -> Result<Self, VfioError> {
+        match memories.iter().all(|memory| memory.is_at_virtual_addresses()) {
+            true => Ok(Self(memories.to_vec())),
+            false => Err(VfioError::NotOfThisProcess),
+        }
     }
 
-    /// The memory.
-    pub(super) fn ram(&self) -> &Ram {
+    /// All of them.
+    pub(super) fn all(&self) -> &[Arc<Ram>] {
         &self.0
+    }
+
+    /// Whether all of `bytes` from `at` are in one of the memories.
+    fn holds(&self, at: MemoryAddress, bytes: u64) -> bool {
+        self.0.iter().any(|memory| memory.holds(at, bytes))
     }
 }
 
 /// The memory that may be mapped, and the current mappings.
 #[derive(Debug)]
 struct MappingRecords {
-    memory: ProcessMemory,
+    memories: ProcessMemories,
     window: Window,
     mapped: Mutex<BTreeMap<u64, Mapped>>,
 }
@@ -119,7 +136,7 @@ impl MappingRecords {
         counters: &mut DmaCounters,
     ) -> Result<(), MapError> {
         self.window.check(wanted.at, wanted.memory, wanted.bytes)?;
-        if !self.memory.ram().holds(wanted.memory, wanted.bytes) {
+        if !self.memories.holds(wanted.memory, wanted.bytes) {
             return Err(MapError::OtherMemory { memory: wanted.memory, bytes: wanted.bytes });
         }
         let mut mapped = self.mapped();
@@ -197,6 +214,7 @@ fn explain(error: Errno) -> String {
         Errno::NOMEM => "; more memory would be locked than `ulimit -l` allows, or memory is short",
         Errno::NOSPC => "; more mappings than vfio_iommu_type1's parameter dma_entry_limit allows",
         Errno::EXIST | Errno::ADDRINUSE => "; mapped already by this process, or in a reserved range",
+        Errno::FAULT => "; iommufd maps no memory of devices, and none of /dev/mem",
         Errno::INVAL => "; the IOMMU has no such address range, or these are not whole pages",
         _ => "",
     };
@@ -243,15 +261,21 @@ mod tests {
     }
 
     fn kernel() -> KernelTranslation<Fake> {
-        let memory = ProcessMemory::new(Arc::new(Ram::of_this_process(16 * PAGE).unwrap())).unwrap();
+        kernel_with(&[16])
+    }
+
+    /// A kernel that may map memories of these numbers of pages.
+    fn kernel_with(pages: &[u64]) -> KernelTranslation<Fake> {
+        let memory = |pages: &u64| Arc::new(Ram::of_this_process(pages * PAGE).unwrap());
+        let memories = ProcessMemories::new(&pages.iter().map(memory).collect::<Vec<_>>()).unwrap();
         let (first, last) = (BusAddress(PAGE), BusAddress(u64::MAX));
         let window = Window { first, last, granule_bytes: PAGE, reserved: Vec::new() };
-        KernelTranslation::new(Fake::default(), memory, window)
+        KernelTranslation::new(Fake::default(), memories, window)
     }
 
     /// The address at an offset from the memory's first byte.
     fn memory_at(kernel: &KernelTranslation<Fake>, offset: u64) -> MemoryAddress {
-        MemoryAddress(kernel.records.memory.ram().base().0.wrapping_add(offset))
+        MemoryAddress(kernel.records.memories.0[0].base().0.wrapping_add(offset))
     }
 
     fn map(kernel: &KernelTranslation<Fake>, at: u64, offset: u64, bytes: u64) -> Result<(), MapError> {
@@ -268,7 +292,7 @@ mod tests {
     fn memory_at_other_than_virtual_addresses_is_refused() {
         let own = Box::new([0_u64; 512]);
         let address = MemoryAddress(own.as_ptr().addr() as u64);
-        let refused = |memory| matches!(ProcessMemory::new(memory), Err(VfioError::NotOfThisProcess));
+        let refused = |memory| matches!(ProcessMemories::new(&[memory]), Err(VfioError::NotOfThisProcess));
         assert!(refused(Arc::new(Ram::new(address, PAGE))));
         // Only root sees physical addresses, and huge pages must be free.
         if let Ok(pinned) = Ram::pinned(PAGE) {
@@ -278,13 +302,13 @@ mod tests {
 
     #[test]
     fn devices_are_not_opened_without_memory_of_this_process() {
-        let memory = || Arc::new(Ram::new(MemoryAddress(PAGE), PAGE));
+        let memory = [Arc::new(Ram::new(MemoryAddress(PAGE), PAGE))];
         let nobody = ["0000:ff:1f.7"];
         let refused = |error: Option<VfioError>| matches!(error, Some(VfioError::NotOfThisProcess));
-        assert!(refused(Type1::open(&nobody, memory()).err()));
-        assert!(refused(Iommufd::open(&nobody, memory()).err()));
-        assert!(refused(Spapr::open(&nobody, memory()).err()));
-        assert!(refused(Spapr::open_in_new_window(&nobody, memory(), 16, 1 << 30).err()));
+        assert!(refused(Type1::open(&nobody, &memory).err()));
+        assert!(refused(Iommufd::open(&nobody, &memory).err()));
+        assert!(refused(Spapr::open(&nobody, &memory).err()));
+        assert!(refused(Spapr::open_in_new_window(&nobody, &memory, 16, 1 << 30).err()));
     }
 
     #[test]
@@ -302,6 +326,22 @@ mod tests {
         assert!(matches!(map(&kernel, 0, 0, PAGE), Err(MapError::Outside { .. })));
         assert!(matches!(map(&kernel, 0x9001, 0, PAGE), Err(MapError::Unaligned { .. })));
         assert_eq!(kernel.calls.calls.load(Ordering::Relaxed), 1, "the kernel is asked for none of these");
+    }
+
+    #[test]
+    fn each_of_several_memories_is_mapped_and_nothing_across_their_ends() {
+        let kernel = kernel_with(&[16, 4]);
+        let [first, second] = &kernel.records.memories.0[..] else { panic!("two memories") };
+        let map = |memory, bytes| kernel.map(BusAddress(0x4000), memory, bytes, Access::Read, &mut DmaCounters::default());
+        for ram in [first, second] {
+            let beyond = MemoryAddress(ram.base().0 + ram.bytes());
+            let across = MemoryAddress(beyond.0 - PAGE);
+            // The two may be side by side.
+            let bytes = ram.bytes() + PAGE;
+            assert_eq!(map(ram.base(), bytes), Err(MapError::OtherMemory { memory: ram.base(), bytes }));
+            map(across, PAGE).unwrap();
+            kernel.unmap(BusAddress(0x4000), PAGE, &mut DmaCounters::default()).unwrap();
+        }
     }
 
     #[test]

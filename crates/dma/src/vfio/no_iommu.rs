@@ -21,8 +21,8 @@ use vfio_bindings::bindings::vfio::VFIO_NOIOMMU_IOMMU;
 /// No IOMMU catches a wrong address: the device would read or overwrite any memory of the host, of this process too.
 /// While the device or its registers are open, the caller makes sure that:
 ///
-/// - each address given to the device, by a register or in memory that it reads, is in `memory`, with the whole range that
-///   the device accesses there
+/// - each address given to the device, by a register or in memory that it reads, is in `memory` or is a
+///   [physical](Ram::physical) one of [reserved](Ram::reserved) memory, with the whole range that the device accesses there
 /// - the device accesses nothing else by itself
 ///
 /// The user must have accepted that the host depends on this.

@@ -3,7 +3,7 @@
 use super::call;
 use super::device::Device;
 use super::error::VfioError;
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemories};
 use super::type1::Container;
 use crate::{BusAddress, Ram, Window};
 use rustix::io::Errno;
@@ -31,28 +31,28 @@ impl KernelTranslation<PowerWindow> {
     /// Opens devices by addresses such as `0000:3b:00.0`, in the default window.
     ///
     /// # Errors
-    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
-    pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
-        let memory = ProcessMemory::new(memory)?;
-        let (container, devices) = opened(adapters, memory.ram())?;
+    /// [`VfioError::NotOfThisProcess`] unless all `memories` are from [`Ram::of_this_process`] or [`Ram::reserved`], or another [`VfioError`]
+    pub fn open(adapters: &[&str], memories: &[Arc<Ram>]) -> Result<(Self, Vec<Device>), VfioError> {
+        let memories = ProcessMemories::new(memories)?;
+        let (container, devices) = opened(adapters, &memories)?;
         let info = info(&container.file)?;
         let (start, bytes) = (u64::from(info.dma32_window_start), u64::from(info.dma32_window_size));
         let window = window(start, bytes, TCE_BYTES)?;
-        Ok((Self::new(PowerWindow { container, created: None }, memory, window), devices))
+        Ok((Self::new(PowerWindow { container, created: None }, memories, window), devices))
     }
 
     /// Opens devices in a new window of `bytes` with pages of `2^page_shift` bytes, if the kernel offers that.
     ///
     /// # Errors
-    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
+    /// [`VfioError::NotOfThisProcess`] unless all `memories` are from [`Ram::of_this_process`] or [`Ram::reserved`], or another [`VfioError`]
     pub fn open_in_new_window(
         adapters: &[&str],
-        memory: Arc<Ram>,
+        memories: &[Arc<Ram>],
         page_shift: u32,
         bytes: u64,
     ) -> Result<(Self, Vec<Device>), VfioError> {
-        let memory = ProcessMemory::new(memory)?;
-        let (container, devices) = opened(adapters, memory.ram())?;
+        let memories = ProcessMemories::new(memories)?;
+        let (container, devices) = opened(adapters, &memories)?;
         let offered = info(&container.file)?.ddw.pgsizes;
         if page_shift >= u64::BITS || offered & 1 << page_shift == 0 {
             return Err(VfioError::Answer {
@@ -70,7 +70,7 @@ impl KernelTranslation<PowerWindow> {
         call::with(&container.file, &mut create).map_err(VfioError::call("VFIO_IOMMU_SPAPR_TCE_CREATE"))?;
         let window = window(create.start_addr, bytes, 1 << page_shift)?;
         let created = Some(create.start_addr);
-        Ok((Self::new(PowerWindow { container, created }, memory, window), devices))
+        Ok((Self::new(PowerWindow { container, created }, memories, window), devices))
     }
 }
 
@@ -97,18 +97,20 @@ impl MapCalls for PowerWindow {
     }
 }
 
-/// Opens the devices and registers the memory, which pins it.
-fn opened(adapters: &[&str], memory: &Ram) -> Result<(Container, Vec<Device>), VfioError> {
+/// Opens the devices and registers the memories, which pins them.
+fn opened(adapters: &[&str], memories: &ProcessMemories) -> Result<(Container, Vec<Device>), VfioError> {
     let (kind, module) = (vfio::VFIO_SPAPR_TCE_v2_IOMMU, "vfio_iommu_spapr_tce");
     let container = Container::new(adapters, kind, "VFIO sPAPR TCE v2 IOMMU", module)?;
-    let mut register = vfio::vfio_iommu_spapr_register_memory {
-        argsz: size_of::<vfio::vfio_iommu_spapr_register_memory>() as u32,
-        vaddr: memory.base().0,
-        size: memory.bytes(),
-        ..Default::default()
-    };
-    call::with(&container.file, &mut register)
-        .map_err(VfioError::call("VFIO_IOMMU_SPAPR_REGISTER_MEMORY"))?;
+    for memory in memories.all() {
+        let mut register = vfio::vfio_iommu_spapr_register_memory {
+            argsz: size_of::<vfio::vfio_iommu_spapr_register_memory>() as u32,
+            vaddr: memory.base().0,
+            size: memory.bytes(),
+            ..Default::default()
+        };
+        call::with(&container.file, &mut register)
+            .map_err(VfioError::call("VFIO_IOMMU_SPAPR_REGISTER_MEMORY"))?;
+    }
     let devices = container.devices(adapters)?;
     Ok((container, devices))
 }

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::VfioError;
 use super::group::{Group, read_write};
-use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemory};
+use super::kernel_translation::{KernelTranslation, MapCalls, MapRequest, ProcessMemories};
 use super::{call, ranges};
 use crate::{BusAddress, Ram, Window};
 use rustix::fd::AsFd;
@@ -100,20 +100,26 @@ impl MapCalls for Container {
         };
         call::with(&self.file, &mut argument)
     }
+
+    /// `VFIO_DMA_CC_IOMMU`: the IOMMU enforces coherency for all devices of the container.
+    fn forces_snooping(&self) -> Option<bool> {
+        let forces = call::with_number(&self.file, CHECK_EXTENSION, vfio::VFIO_DMA_CC_IOMMU as usize);
+        forces.ok().map(|forces| forces > 0)
+    }
 }
 
 impl KernelTranslation<Container> {
-    /// Opens devices by addresses such as `0000:3b:00.0` in one address space, in which `memory` can be mapped.
+    /// Opens devices by addresses such as `0000:3b:00.0` in one address space, in which `memories` can be mapped.
     ///
     /// # Errors
-    /// [`VfioError::NotOfThisProcess`] unless `memory` is from [`Ram::of_this_process`], or another [`VfioError`]
-    pub fn open(adapters: &[&str], memory: Arc<Ram>) -> Result<(Self, Vec<Device>), VfioError> {
-        let memory = ProcessMemory::new(memory)?;
+    /// [`VfioError::NotOfThisProcess`] unless all `memories` are from [`Ram::of_this_process`] or [`Ram::reserved`], or another [`VfioError`]
+    pub fn open(adapters: &[&str], memories: &[Arc<Ram>]) -> Result<(Self, Vec<Device>), VfioError> {
+        let memories = ProcessMemories::new(memories)?;
         let (kind, module) = (vfio::VFIO_TYPE1v2_IOMMU, "vfio_iommu_type1");
         let container = Container::new(adapters, kind, "VFIO type 1 IOMMU", module)?;
         let window = window(&container.file)?;
         let devices = container.devices(adapters)?;
-        Ok((Self::new(container, memory, window), devices))
+        Ok((Self::new(container, memories, window), devices))
     }
 }
 

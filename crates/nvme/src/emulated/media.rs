@@ -40,11 +40,12 @@ impl Media {
         match command.opcode() {
             nvm::FLUSH => Status::SUCCESS,
             nvm::DATASET_MANAGEMENT => self.deallocate(adapter, command),
-            nvm::READ | nvm::WRITE | nvm::WRITE_ZEROES => match self.byte_range(first_block(command), blocks)
-            {
-                None => Status::LBA_OUT_OF_RANGE.with_do_not_retry(),
-                Some(range) => self.transfer(adapter, command, range),
-            },
+            nvm::READ | nvm::WRITE | nvm::COMPARE | nvm::WRITE_ZEROES => {
+                match self.byte_range(first_block(command), blocks) {
+                    None => Status::LBA_OUT_OF_RANGE.with_do_not_retry(),
+                    Some(range) => self.transfer(adapter, command, range),
+                }
+            }
             _ => Status::INVALID_OPCODE.with_do_not_retry(),
         }
     }
@@ -56,7 +57,7 @@ impl Media {
         Some(bytes(first)..bytes(end))
     }
 
-    /// Executes a read, write or write-zeroes of a range of the disk.
+    /// Executes a read, write, compare or write-zeroes of a range of the disk.
     fn transfer(&mut self, adapter: &SoftwareAdapter, command: &Command, range: Range<usize>) -> Status {
         if command.opcode() == nvm::WRITE_ZEROES {
             self.disk[range].fill(0);
@@ -74,6 +75,10 @@ impl Media {
         }
         // Nothing is written unless all of the data can be read.
         match read_memory(adapter, &pieces) {
+            Ok(bytes) if command.opcode() == nvm::COMPARE => match bytes == self.disk[range] {
+                true => Status::SUCCESS,
+                false => Status::COMPARE_FAILURE,
+            },
             Ok(bytes) => {
                 self.disk[range].copy_from_slice(&bytes);
                 Status::SUCCESS

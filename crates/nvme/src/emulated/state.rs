@@ -438,6 +438,7 @@ fn controller(is_another: bool) -> identify::Controller {
         firmware: "1".to_owned(),
         transfer_pages_shift: TRANSFER_PAGES_SHIFT,
         namespaces_max: NAMESPACE,
+        can_compare: true,
         can_deallocate: true,
         can_write_zeroes: true,
         has_write_cache: true,

@@ -39,6 +39,8 @@ pub mod nvm {
     pub const WRITE: u8 = 0x01;
     /// Read.
     pub const READ: u8 = 0x02;
+    /// Compare.
+    pub const COMPARE: u8 = 0x05;
     /// Write Zeroes.
     pub const WRITE_ZEROES: u8 = 0x08;
     /// Dataset Management, which includes deallocation.
@@ -189,6 +191,11 @@ impl Command {
         Self::new(nvm::WRITE, namespace, data).with([first, blocks_less_one(blocks), 0])
     }
 
+    /// Compares 1 to 65,536 blocks with data in memory.
+    pub fn compare(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
+        Self::new(nvm::COMPARE, namespace, data).with([first, blocks_less_one(blocks), 0])
+    }
+
     /// Sets 1 to 65,536 blocks to zero.
     pub fn write_zeroes(namespace: u32, first: u64, blocks: u32) -> Self {
         Self::new(nvm::WRITE_ZEROES, namespace, [0; 2]).with([first, blocks_less_one(blocks), 0])
@@ -253,6 +260,8 @@ mod tests {
 
     #[test]
     fn other_commands_have_their_fields() {
+        let compare = Command::compare(7, 2, 8, [0x1000, 0x2000]);
+        assert_eq!(compare.0, [0x0000_0007_0000_0005, 0, 0, 0x1000, 0x2000, 2, 7, 0]);
         assert_eq!(Command::identify(Identify::Controller, [1, 2]).word(10), 1);
         let list = Command::identify(Identify::NamespacesAfter(5), [1, 2]);
         assert_eq!((list.namespace(), list.word(10)), (5, 2));

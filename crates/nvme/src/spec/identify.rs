@@ -21,6 +21,8 @@ pub struct Controller {
     pub transfer_pages_shift: u8,
     /// Highest possible NSID (NN).
     pub namespaces_max: u32,
+    /// Compare is supported (ONCS).
+    pub can_compare: bool,
     /// Dataset Management is supported (ONCS).
     pub can_deallocate: bool,
     /// Write Zeroes is supported (ONCS).
@@ -46,6 +48,7 @@ impl Controller {
             firmware: text(&bytes[64..72]),
             transfer_pages_shift: bytes[77],
             namespaces_max: u32_at(bytes, 516),
+            can_compare: commands & 1 == 1,
             can_deallocate: commands >> 2 & 1 == 1,
             can_write_zeroes: commands >> 3 & 1 == 1,
             has_write_cache: bytes[525] & 1 == 1,
@@ -68,7 +71,9 @@ impl Controller {
         // SQES and CQES: entries of exactly 64 and 16 bytes.
         (bytes[512], bytes[513]) = (0x66, 0x44);
         bytes[516..520].copy_from_slice(&self.namespaces_max.to_le_bytes());
-        let commands = u16::from(self.can_deallocate) << 2 | u16::from(self.can_write_zeroes) << 3;
+        let commands = u16::from(self.can_compare)
+            | u16::from(self.can_deallocate) << 2
+            | u16::from(self.can_write_zeroes) << 3;
         bytes[520..522].copy_from_slice(&commands.to_le_bytes());
         bytes[525] = self.has_write_cache.into();
         bytes[536] = self.has_sgl.into();
@@ -172,13 +177,13 @@ mod tests {
         #[test]
         fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
-            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 4],
+            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 5],
             few: (u8, u8),
         ) {
             let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared };
             prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
             let [serial, model, firmware] = names;
-            let [can_deallocate, can_write_zeroes, has_write_cache, has_sgl] = flags;
+            let [can_compare, can_deallocate, can_write_zeroes, has_write_cache, has_sgl] = flags;
             let controller = Controller {
                 vendor: numbers.0,
                 serial,
@@ -186,6 +191,7 @@ mod tests {
                 firmware,
                 transfer_pages_shift: numbers.1,
                 namespaces_max: numbers.2,
+                can_compare,
                 can_deallocate,
                 can_write_zeroes,
                 has_write_cache,

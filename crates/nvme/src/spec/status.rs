@@ -77,6 +77,8 @@ impl Status {
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     /// The data can't be written to the media.
     pub const WRITE_FAULT: Self = Self::of(2, 0x80);
+    /// The data in memory differs from that on the media.
+    pub const COMPARE_FAILURE: Self = Self::of(2, 0x85);
 
     /// A status by its type and code.
     pub const fn of(kind: u8, code: u8) -> Self {
