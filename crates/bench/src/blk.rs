@@ -42,6 +42,26 @@ pub enum BlkError {
         /// The size of the disk, or of its longest read.
         bytes_max: u64,
     },
+    /// Commands of this size are not possible.
+    #[error("commands of {bytes} bytes; expected a multiple of {step} up to {bytes_max}, the controller's limit")]
+    CommandSize {
+        /// The requested size.
+        bytes: u64,
+        /// The page or block size, whichever is larger.
+        step: u64,
+        /// The largest transfer.
+        bytes_max: u64,
+    },
+    /// A buffer of this size is not possible.
+    #[error("a buffer of {bytes} bytes; expected a multiple of {command_bytes}, the commands' size, up to {bytes_max}, the disk's end")]
+    BufferSize {
+        /// The requested size.
+        bytes: u64,
+        /// The size of each command.
+        command_bytes: u64,
+        /// Bytes of the disk from the first block on.
+        bytes_max: u64,
+    },
     /// The controller failed.
     #[error(transparent)]
     Controller(#[from] NvmeError),
@@ -52,7 +72,7 @@ pub enum BlkError {
     #[error(transparent)]
     Block(#[from] nvme::BlockError),
     /// A command completed with an error.
-    #[error("a read failed: {0}")]
+    #[error("the controller failed a command: {0}")]
     Status(nvme::spec::status::Status),
     /// No read completed in time.
     #[error("no read completed within {} s", limit.as_secs())]

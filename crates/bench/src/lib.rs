@@ -6,6 +6,7 @@
 //! - [`run_map`] measures mapping and unmapping on each DMA path, and [`run_map_threads`] in many threads at once.
 //! - [`measure_kernel_interfaces`] and [`measure_user_space_driver`] measure random disk reads.
 //! - [`run_memtype`] measures memory accesses by memory type.
+//! - [`run_transfer`] moves data between an NVMe controller and memory of each kind, and checks every byte.
 //! - [`net::run_net`] measures the network to another host, on which [`net::serve`] answers.
 //!
 //! All contestants are measured in turn, round by round in one process, so that disturbances of the host affect all alike
@@ -17,6 +18,7 @@ mod bytes;
 mod caller;
 mod check;
 mod clock;
+mod completion;
 mod contestant;
 mod head;
 mod host_summary;
@@ -35,6 +37,7 @@ mod sizes;
 mod spsc;
 mod summary;
 mod threads;
+mod transfer;
 mod warning;
 
 pub use blk::{
@@ -64,6 +67,10 @@ pub use scenario::{Scenario, UnknownScenario};
 pub use sizes::Sizes;
 pub use summary::Summary;
 pub use threads::ThreadError;
+pub use transfer::{
+    DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferMemory,
+    TransferRow, TransferSettings, TransferSource, run_transfer,
+};
 
 /// The example in the README.
 #[cfg(doctest)]

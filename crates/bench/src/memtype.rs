@@ -8,6 +8,7 @@ mod result;
 
 pub use access::Access;
 pub use bar::BarError;
+pub(crate) use instruction::{fence, flush};
 pub use result::{
     Area, AreaKind, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeRow, MemtypeSettings,
 };

@@ -1,4 +1,4 @@
-//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads on this machine, and the network to another.
+//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads and DMA transfers on this machine, and the network to another.
 
 mod blk;
 mod iova;
@@ -7,6 +7,7 @@ mod map_threads;
 mod memtype;
 mod net;
 mod peers;
+mod transfer;
 
 pub(crate) use iova::run_short;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &Bench) -> anyhow::Result<Outcome> {
         Bench::Map(args) => map::run(args),
         Bench::Memtype(args) => memtype::run(args),
         Bench::Net(args) => net::run(args),
+        Bench::Transfer(args) => transfer::run(args),
     }
 }
 

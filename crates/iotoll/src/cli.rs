@@ -539,6 +539,7 @@ pub(crate) enum Bench {
     Map(BenchMap),
     Memtype(BenchMemtype),
     Net(BenchNet),
+    Transfer(BenchTransfer),
 }
 
 /// Count and time DMA mapping on the running kernel, by adapter, stage and I/O
@@ -613,6 +614,50 @@ pub(crate) struct BenchBlk {
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print one JSON document with schema iotoll.bench-blk/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Move data between an NVMe disk and memory of each kind, and check every byte
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll bench transfer 0000:3b:00.0                                        the steps that would unbind it
+  sudo iotoll bench transfer 0000:3b:00.0 --unbind                               memory of the DMA API's kind
+  sudo iotoll bench transfer 0000:3b:00.0 --unbind --area 0x10000000+16M         and an area of memmap=16M$256M
+
+The disk is not written. The adapter reads its blocks into memory, and the CPU compares each word with what the kernel read before; then \
+the CPU stores them, and the adapter compares memory with its disk (NVMe's Compare). An area is mapped twice: its first half write-back, \
+its second half uncached, or write-combining where an MTRR says so (`iotoll mtrr plan`).
+
+Exit status 1: data differed.")]
+pub(crate) struct BenchTransfer {
+    /// Controller address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Namespace (NSID); required if the controller has several
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: Option<u32>,
+    /// A range that memmap=SIZE$BASE reserves, BASE+SIZE or BASE-LAST, to be OVERWRITTEN; x86 only
+    #[arg(long = "area", value_name = "RANGE")]
+    pub(crate) areas: Vec<PhysRange>,
+    /// Size of each buffer; the CPU's caches should hold it [default: 1M]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) size: Option<Bytes>,
+    /// Size of each command [default: 64K]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) command_size: Option<Bytes>,
+    /// Commands in flight [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) depth: Option<u16>,
+    /// First block of the disk that is read
+    #[arg(long, value_name = "BLOCK", default_value_t = 0)]
+    pub(crate) first: u64,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print one JSON document with schema iotoll.bench-transfer/1
     #[arg(long)]
     pub(crate) json: bool,
 }

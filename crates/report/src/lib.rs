@@ -30,7 +30,7 @@ pub use answers::{
 };
 pub use benchmarks::{
     benchmark, benchmark_brief, blk_benchmark, comparison, map_benchmark, map_threads, map_threads_drawing,
-    memtype_benchmark, net_benchmark, watch, watch_interval, watch_interval_title,
+    memtype_benchmark, net_benchmark, transfer_benchmark, watch, watch_interval, watch_interval_title,
 };
 pub use inspection::{
     BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log, memory_range, mtrr_plan,

@@ -2,13 +2,9 @@
 
 use super::BlkError;
 use super::reader::Reader;
+use crate::completion::wait_for_completion;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Polls of the queue between two checks of the time.
-const POLLS: u32 = 1 << 16;
 
 /// Reads by a queue pair of crate `nvme`.
 pub(super) struct Library {
@@ -69,23 +65,11 @@ impl Reader for Library {
 
     fn wait(&mut self, ended: &mut Vec<u16>) -> Result<(), BlkError> {
         self.queue.ring_doorbell();
-        let (mut failed, mut begin) = (None, None);
-        let slots = &self.slots;
-        loop {
-            for _ in 0..POLLS {
-                let completed = self.queue.poll(usize::MAX, |done| {
-                    ended.push(slots[done.id.slot()]);
-                    failed = failed.or((!done.status.is_success()).then_some(done.status));
-                })?;
-                match failed {
-                    Some(status) => return Err(BlkError::Status(status)),
-                    None if completed > 0 => return Ok(()),
-                    None => std::hint::spin_loop(),
-                }
-            }
-            if begin.get_or_insert_with(Instant::now).elapsed() > TIMEOUT {
-                return Err(BlkError::Late { limit: TIMEOUT });
-            }
-        }
+        let (mut failed, slots) = (None, &self.slots);
+        wait_for_completion(&mut self.queue, |done| {
+            ended.push(slots[done.id.slot()]);
+            failed = failed.or((!done.status.is_success()).then_some(done.status));
+        })?;
+        failed.map_or(Ok(()), |status| Err(BlkError::Status(status)))
     }
 }

@@ -95,7 +95,7 @@ impl Access {
             Self::Load => load(lines),
             Self::LoadInTurn => load_in_turn(lines),
             Self::LoadFlushed => lines.chunks(FLUSHED_LINES).for_each(|page| {
-                page.iter().for_each(instruction::flush);
+                page.iter().for_each(|line| instruction::flush(&line.0));
                 instruction::fence();
                 load(page);
             }),
@@ -103,7 +103,7 @@ impl Access {
             Self::Store => store(lines),
             Self::StoreFlushed => lines.chunks(FLUSHED_LINES).for_each(|page| {
                 store(page);
-                page.iter().for_each(instruction::flush);
+                page.iter().for_each(|line| instruction::flush(&line.0));
                 instruction::fence();
             }),
             Self::StoreNonTemporal => {

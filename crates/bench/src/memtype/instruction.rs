@@ -3,23 +3,29 @@
 use super::line::Line;
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{fence, flush};
+#[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::{
-    fence, flush, load_non_temporal, store_non_temporal, without_flush, without_non_temporal_load,
+    load_non_temporal, store_non_temporal, without_flush, without_non_temporal_load,
     without_non_temporal_store,
 };
 
 #[cfg(not(target_arch = "x86_64"))]
+pub(crate) use none::{fence, flush};
+#[cfg(not(target_arch = "x86_64"))]
 pub(super) use none::{
-    fence, flush, load_non_temporal, store_non_temporal, without_flush, without_non_temporal_load,
+    load_non_temporal, store_non_temporal, without_flush, without_non_temporal_load,
     without_non_temporal_store,
 };
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "no safe function executes these instructions")]
 mod x86_64 {
+    use super::super::line::LINE_BYTES;
     use super::Line;
     use std::arch::asm;
     use std::arch::x86_64::{_mm_clflush, _mm_mfence};
+    use std::sync::atomic::AtomicU64;
 
     const SSE4: &str = "this CPU has no SSE4.1";
 
@@ -40,14 +46,14 @@ mod x86_64 {
 
     /// Writes a line back and removes it from all caches (CLFLUSH).
     #[inline]
-    pub(in super::super) fn flush(line: &Line) {
+    pub(crate) fn flush(line: &[AtomicU64; LINE_BYTES / 8]) {
         // SAFETY: every x86-64 CPU has the instruction; it does not change the line's content, and the line is mapped.
         unsafe { _mm_clflush(std::ptr::from_ref(line).cast()) }
     }
 
     /// Waits for earlier stores and flushes (MFENCE).
     #[inline]
-    pub(in super::super) fn fence() {
+    pub(crate) fn fence() {
         // SAFETY: every x86-64 CPU has the instruction.
         unsafe { _mm_mfence() }
     }
@@ -102,7 +108,9 @@ mod x86_64 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod none {
+    use super::super::line::LINE_BYTES;
     use super::Line;
+    use std::sync::atomic::AtomicU64;
 
     const WHY: &str = "implemented only for x86-64";
 
@@ -121,11 +129,13 @@ mod none {
         Some(WHY)
     }
 
-    /// Never called: [`without_flush`] has a reason.
-    pub(in super::super) fn flush(_: &Line) {}
+    /// Does nothing: [`without_flush`] has a reason.
+    pub(crate) fn flush(_: &[AtomicU64; LINE_BYTES / 8]) {}
 
-    /// Never called: [`without_flush`] has a reason.
-    pub(in super::super) fn fence() {}
+    /// Orders earlier stores before what follows.
+    pub(crate) fn fence() {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
 
     /// Never called: [`without_non_temporal_load`] has a reason.
     pub(in super::super) fn load_non_temporal(_: &[Line]) {}

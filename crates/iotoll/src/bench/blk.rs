@@ -20,7 +20,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     let origin = super::benchmark_origin()?;
     // Refusals are reported before the first measurement. The kernel's interfaces are measured while its driver is bound.
     DrivenAdapter::check(&args.address, args.consent.accepted())?;
-    let mut rows = match kernel_disk(args)? {
+    let mut rows = match kernel_disk(&args.address, args.namespace)? {
         Some(disk) => {
             super::measure_with_bar(|progress| bench::measure_kernel_interfaces(&settings, &disk, progress))?
         }
@@ -44,15 +44,15 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The kernel's block device of the namespace; `None` if it has none of this adapter.
-fn kernel_disk(args: &BenchBlk) -> anyhow::Result<Option<PathBuf>> {
-    let candidate = Candidate::at(&Root::default(), &args.address)?;
+/// The kernel's block device of a namespace, or of the only one; `None` if it has none of this adapter.
+pub(super) fn kernel_disk(address: &str, namespace: Option<u32>) -> anyhow::Result<Option<PathBuf>> {
+    let candidate = Candidate::at(&Root::default(), address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
     let numbers: Vec<u32> = disks.iter().filter_map(|disk| disk.namespace).collect();
-    if disks.is_empty() && args.namespace.is_none() {
+    if disks.is_empty() && namespace.is_none() {
         return Ok(None);
     }
-    let number = choose_namespace(args.namespace, &numbers)?;
+    let number = choose_namespace(namespace, &numbers)?;
     let disk = disks.iter().find(|disk| disk.namespace == Some(number));
     let disk = disk.with_context(|| format!("the kernel has no block device of namespace {number}"))?;
     Ok(Some(Path::new("/dev").join(&disk.name)))

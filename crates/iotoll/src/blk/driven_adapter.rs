@@ -26,10 +26,20 @@ impl DrivenAdapter {
     /// Unbinds the NVMe controller at `address` from the kernel's driver and opens it, with `memory_bytes` of DMA memory for queues and
     /// buffers. Fails, and changes nothing, if anything uses the controller's disks.
     pub(crate) fn open(address: &str, accepted: Accepted, memory_bytes: u64) -> anyhow::Result<Self> {
+        Self::open_with_reserved(address, accepted, memory_bytes, Vec::new())
+    }
+
+    /// The same, with reserved memory that the adapter reaches too.
+    pub(crate) fn open_with_reserved(
+        address: &str,
+        accepted: Accepted,
+        memory_bytes: u64,
+        reserved: Vec<Arc<Ram>>,
+    ) -> anyhow::Result<Self> {
         let root = Root::default();
         let candidate = find_candidate(&root, address)?;
         fail_if_refused(refusal_lines(&candidate.refusals(&root, accepted)))?;
-        Self::open_candidate(&root, &candidate, memory_bytes)
+        Self::open_candidate(&root, &candidate, memory_bytes, reserved)
     }
 
     /// Unbinds and opens a controller whose refusals were checked before: without an IOMMU the user accepted the risk.
@@ -37,6 +47,7 @@ impl DrivenAdapter {
         root: &Root,
         candidate: &Candidate,
         memory_bytes: u64,
+        reserved: Vec<Arc<Ram>>,
     ) -> anyhow::Result<Self> {
         let address = candidate.address.as_str();
         // Allocated before the adapter is unbound, because there may not be enough memory.
@@ -60,8 +71,13 @@ impl DrivenAdapter {
             })?;
         }
         let adapter = match pinned {
-            Some(memory) => open_without_iommu(address, memory),
-            None => Adapter::open(address, Interface::of_this_host(address), memory_bytes),
+            Some(memory) => open_without_iommu(address, memory, reserved),
+            None => {
+                // iommufd maps no reserved memory.
+                let interface =
+                    if reserved.is_empty() { Interface::of_this_host(address) } else { Interface::Type1 };
+                Adapter::open_with_reserved(address, interface, memory_bytes, reserved)
+            }
         };
         Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, rebind_helper })
     }
@@ -107,10 +123,14 @@ fn pin_memory_without_iommu(address: &str, bytes: u64) -> anyhow::Result<Arc<Ram
 
 /// Opens an adapter without an IOMMU, which the user accepted (`--accept-no-iommu`).
 #[allow(unsafe_code, reason = "nothing stops an adapter without an IOMMU from writing anywhere")]
-fn open_without_iommu(address: &str, memory: Arc<Ram>) -> Result<Adapter, AdapterError> {
-    // SAFETY: this program gives queues only pieces of buffers that the controller allocated from `memory`. The kernel
-    // knows the adapter as an NVMe controller, and the user who wants it driven without an IOMMU trusts it.
-    unsafe { Adapter::open_without_iommu(address, memory) }
+fn open_without_iommu(
+    address: &str,
+    memory: Arc<Ram>,
+    reserved: Vec<Arc<Ram>>,
+) -> Result<Adapter, AdapterError> {
+    // SAFETY: this program gives queues only pieces of `reserved`, and of buffers that the controller allocated from `memory`. The
+    // kernel knows the adapter as an NVMe controller, and the user who wants it driven without an IOMMU trusts it.
+    unsafe { Adapter::open_without_iommu(address, memory, reserved) }
 }
 
 /// The NVMe controller at `address`, with what the kernel knows about it.

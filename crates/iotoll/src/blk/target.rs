@@ -139,7 +139,7 @@ impl Target {
         if !numbers.is_empty() {
             choose_namespace(args.namespace, &numbers)?;
         }
-        let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES)?;
+        let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
         let namespace = adapter.namespace(args.namespace)?;
         Self::open_namespace(args, adapter, namespace)
     }
@@ -209,7 +209,7 @@ impl Target {
         let root = Root::default();
         let candidate = find_candidate(&root, &target_args.target)?;
         fail_if_refused(write_refusals(&root, &candidate, args, input)?)?;
-        let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES)?;
+        let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
         let namespace = adapter.namespace(target_args.namespace)?;
         let identity = Controller::lock(&adapter.adapter.controller()).identity().clone();
         let mut target = Self::open_namespace(target_args, adapter, namespace)?;

@@ -1,0 +1,191 @@
+//! Areas of `memmap=` that a benchmark may overwrite: which they are, why others are refused, and how they are mapped.
+
+use anyhow::{Context, bail};
+use dma::{PageCaching, Ram};
+use host::Host;
+use host::memory::effective::Call;
+use host::facts::memory::MemoryTypes;
+use host::memory::PhysRange;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Ranges of the firmware's memory map that are read at most; real ones have a few dozen.
+const FIRMWARE_RANGES_MAX: usize = 4096;
+
+/// Bytes of `/proc/vmallocinfo` that are read at most; a busy server's has a few MiB.
+const MAPPED_BYTES_MAX: u64 = 256 << 20;
+
+/// What is known of this host's physical memory.
+pub(super) struct PhysicalMemory<'h> {
+    types: Option<&'h MemoryTypes>,
+    /// RAM, as the firmware told the kernel (`/sys/firmware/memmap`); `None` if the kernel does not show it.
+    firmware_ram: Option<Vec<PhysRange>>,
+    /// Physical ranges that drivers have mapped (`/proc/vmallocinfo`), each with its line; `None` if it can't be read.
+    mapped: Option<Vec<(PhysRange, String)>>,
+}
+
+/// Half of an area, mapped by this process.
+pub(super) struct MappedHalf {
+    /// Its name in reports.
+    pub(super) name: String,
+    /// How it was mapped.
+    pub(super) mapping: &'static str,
+    /// Its memory type by MTRRs and page table, where it is one.
+    pub(super) memory_type: Option<String>,
+    pub(super) memory: Arc<Ram>,
+}
+
+impl<'h> PhysicalMemory<'h> {
+    /// Reads what the host's facts lack, below `root`.
+    pub(super) fn of(host: &'h Host, root: &Path) -> Self {
+        Self {
+            types: host.memory.as_ref(),
+            firmware_ram: firmware_ram(&root.join("sys/firmware/memmap")),
+            mapped: mapped_ranges(&root.join("proc/vmallocinfo")).ok(),
+        }
+    }
+
+    /// The areas that `memmap=` reserves.
+    pub(super) fn areas(&self) -> impl Iterator<Item = PhysRange> {
+        self.types.into_iter().flat_map(|types| types.memmap.iter().filter_map(|area| area.set_aside()))
+    }
+
+    /// Maps `bytes` at the beginning of each half of an area: write-back, and uncached. The kernel maps no address as both.
+    pub(super) fn map_halves(&self, area: PhysRange, bytes: u64) -> anyhow::Result<[MappedHalf; 2]> {
+        if let Some(refusal) = self.refusal(area, bytes) {
+            bail!("{area} is not overwritten: {refusal}");
+        }
+        let half_bytes = (area.size_bytes() / 2) as u64 / PAGE_BYTES * PAGE_BYTES;
+        let second = area.base() + half_bytes;
+        Ok([
+            self.map(area.base(), bytes, PageCaching::WriteBack)?,
+            self.map(second, bytes, PageCaching::Uncached)?,
+        ])
+    }
+
+    /// Why an area is not overwritten; `None` if nothing speaks against it.
+    fn refusal(&self, area: PhysRange, bytes: u64) -> Option<String> {
+        let Some(types) = self.types else { return Some("only x86 has memmap=".to_owned()) };
+        if !self.areas().any(|reserved| reserved.contains(area)) {
+            return Some(
+                "it is not within an area that memmap=SIZE$BASE reserves on the running kernel's command line".to_owned(),
+            );
+        }
+        if !area.is_page_aligned() {
+            return Some("it is not whole pages".to_owned());
+        }
+        if area.size_bytes() < u128::from(bytes.next_multiple_of(PAGE_BYTES)) * 2 {
+            return Some(format!(
+                "it is smaller than two buffers of {bytes} bytes, a write-back and an uncached one; --size makes them smaller"
+            ));
+        }
+        let Some(iomem) = types.iomem.as_ref().filter(|iomem| !iomem.hidden) else {
+            return Some("/proc/iomem does not show who owns it: run as root".to_owned());
+        };
+        let owners: Vec<_> = iomem.overlapping(area).collect();
+        if let Some(owner) = owners.iter().find(|owner| !owner.value.is_reserved()) {
+            return Some(format!("{} has it (/proc/iomem)", owner.value.name));
+        }
+        if !owners.iter().any(|owner| owner.value.range.contains(area)) {
+            return Some("the kernel has not reserved all of it (/proc/iomem)".to_owned());
+        }
+        match &self.firmware_ram {
+            None => return Some("/sys/firmware/memmap is not there, so whether it is RAM is unknown".to_owned()),
+            Some(ram) if !ram.iter().any(|ram| ram.contains(area)) => {
+                return Some("it is not RAM, as the firmware's map says (/sys/firmware/memmap)".to_owned());
+            }
+            Some(_) => {}
+        }
+        let Some(mapped) = &self.mapped else {
+            return Some("/proc/vmallocinfo does not show whether a driver has mapped it: run as root".to_owned());
+        };
+        if let Some((_, line)) = mapped.iter().find(|(range, _)| range.overlaps(area)) {
+            return Some(format!("a driver has mapped it (/proc/vmallocinfo: {line})"));
+        }
+        let memtype = types.memtypes.iter().find(|memtype| memtype.value.range.overlaps(area))?;
+        Some(format!("{} is mapped already ({})", memtype.value.range, memtype.at))
+    }
+
+    /// Maps a range.
+    #[allow(unsafe_code, reason = "what the kernel and its drivers do not use, the user has named to be overwritten")]
+    fn map(&self, base: u64, bytes: u64, caching: PageCaching) -> anyhow::Result<MappedHalf> {
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        let (call, mapping) = match caching {
+            PageCaching::WriteBack => (Call::DevMem, "/dev/mem"),
+            PageCaching::Uncached => (Call::DevMemSync, "/dev/mem with O_SYNC"),
+        };
+        let range = PhysRange::from_base_and_size(base, bytes).context("the area has no bytes")?;
+        let kinds = self.types.map(|types| types.effective(range)).and_then(|effective| {
+            let mapping = effective.mapped_by(call)?;
+            match &mapping.parts[..] {
+                [part] => Some(part.kind.to_string()),
+                _ => None,
+            }
+        });
+        // SAFETY: `refusal` found that the kernel keeps the range out of its memory and that no driver has mapped it. The user has
+        // named it to be overwritten. Each half is mapped once.
+        let memory = unsafe { Ram::reserved(base, bytes, caching) };
+        let memory = memory.with_context(|| {
+            format!("can't map {range} by {mapping} (CONFIG_STRICT_DEVMEM, or the kernel is locked down)")
+        })?;
+        Ok(MappedHalf {
+            name: format!("memmap= at {base:#x}"),
+            mapping,
+            memory_type: kinds,
+            memory: Arc::new(memory),
+        })
+    }
+}
+
+/// Bytes of a page on x86.
+const PAGE_BYTES: u64 = host::memory::range::PAGE_BYTES;
+
+/// RAM of the firmware's memory map; `None` if it is not there. Adjacent ranges are joined.
+fn firmware_ram(folder: &Path) -> Option<Vec<PhysRange>> {
+    let mut ranges: Vec<PhysRange> = fs::read_dir(folder)
+        .ok()?
+        .take(FIRMWARE_RANGES_MAX)
+        .filter_map(|entry| {
+            let read = |name: &str| fs::read_to_string(entry.as_ref().ok()?.path().join(name)).ok();
+            let number = |name: &str| u64::from_str_radix(read(name)?.trim().strip_prefix("0x")?, 16).ok();
+            let is_ram = read("type")?.trim() == "System RAM";
+            PhysRange::from_first_to_last(number("start")?, number("end")?).filter(|_| is_ram)
+        })
+        .collect();
+    ranges.sort();
+    let mut joined: Vec<PhysRange> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if u128::from(range.base()) <= last.end() => {
+                let end = last.last().max(range.last());
+                *last = PhysRange::from_first_to_last(last.base(), end).unwrap_or(*last);
+            }
+            _ => joined.push(range),
+        }
+    }
+    Some(joined)
+}
+
+/// The physical ranges of `/proc/vmallocinfo`, at most [`MAPPED_BYTES_MAX`] of it.
+fn mapped_ranges(file: &Path) -> io::Result<Vec<(PhysRange, String)>> {
+    let mut text = String::new();
+    let bytes = fs::File::open(file)?.take(MAPPED_BYTES_MAX).read_to_string(&mut text)?;
+    if bytes as u64 == MAPPED_BYTES_MAX {
+        // What was not read may be the mapping that matters.
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text.lines().filter_map(mapped_range).collect())
+}
+
+/// The physical range of a line of `/proc/vmallocinfo`, and its words behind the virtual addresses:
+/// `0xffffc90000000000-0xffffc90000005000   20480 caller+0x1/0x2 phys=0x00000000fed00000 ioremap`. The size includes a guard page.
+fn mapped_range(line: &str) -> Option<(PhysRange, String)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let physical = words.iter().find_map(|word| word.strip_prefix("phys=0x"))?;
+    let base = u64::from_str_radix(physical, 16).ok()?;
+    let bytes: u64 = words.get(1)?.parse().ok()?;
+    let range = PhysRange::from_base_and_size(base, bytes.saturating_sub(PAGE_BYTES).max(PAGE_BYTES))?;
+    Some((range, words[2..].join(" ")))
+}
