@@ -43,7 +43,9 @@ pub enum BlkError {
         bytes_max: u64,
     },
     /// Commands of this size are not possible.
-    #[error("commands of {bytes} bytes; expected a multiple of {step} up to {bytes_max}, the controller's limit")]
+    #[error(
+        "commands of {bytes} bytes; expected a multiple of {step} up to {bytes_max}, the controller's limit"
+    )]
     CommandSize {
         /// The requested size.
         bytes: u64,
@@ -53,7 +55,9 @@ pub enum BlkError {
         bytes_max: u64,
     },
     /// A buffer of this size is not possible.
-    #[error("a buffer of {bytes} bytes; expected a multiple of {command_bytes}, the commands' size, up to {bytes_max}, the disk's end")]
+    #[error(
+        "a buffer of {bytes} bytes; expected a multiple of {command_bytes}, the commands' size, up to {bytes_max}, the disk's end"
+    )]
     BufferSize {
         /// The requested size.
         bytes: u64,

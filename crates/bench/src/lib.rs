@@ -69,7 +69,7 @@ pub use summary::Summary;
 pub use threads::ThreadError;
 pub use transfer::{
     DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferMemory,
-    TransferRow, TransferSettings, TransferSource, run_transfer,
+    TransferRound, TransferRow, TransferSettings, TransferSource, run_transfer,
 };
 
 /// The example in the README.

@@ -14,8 +14,8 @@ mod result;
 
 pub use buffer::TransferMemory;
 pub use result::{
-    DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferRow,
-    TransferSettings,
+    DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferRound,
+    TransferRow, TransferSettings,
 };
 
 use crate::blk::BlkError;
@@ -89,7 +89,7 @@ pub fn run_transfer(
             progress(done, steps);
             let measured = measurement.round(&mut device, &expected, settings.round_ms)?;
             // The first round only warms up, but what it finds counts.
-            measurement.rounds.extend((round > 0).then_some(measured));
+            measurement.rounds.extend((round > 0).then(|| measured.rates(settings.bytes)));
             done += 1;
         }
     }
@@ -134,11 +134,26 @@ struct RoundTimes {
     device_reads: Duration,
 }
 
+impl RoundTimes {
+    /// The rates, with buffers of `bytes`.
+    fn rates(&self, bytes: u64) -> TransferRound {
+        // A clock that did not advance took its shortest step.
+        let rate =
+            |time: Duration| (bytes * self.passes) as f64 / time.max(Duration::from_nanos(1)).as_secs_f64();
+        TransferRound {
+            adapter_writes: rate(self.device_writes),
+            adapter_reads: (!self.device_reads.is_zero()).then(|| rate(self.device_reads)),
+            cpu_stores: rate(self.stores),
+            cpu_loads: rate(self.loads),
+        }
+    }
+}
+
 /// The measurement of one memory.
 struct Measurement<'m> {
     memory: &'m TransferMemory,
     can_compare: bool,
-    rounds: Vec<RoundTimes>,
+    rounds: Vec<TransferRound>,
     words: u64,
     miscompares: u64,
     first_miscompare: Option<Miscompare>,
@@ -170,9 +185,9 @@ impl<'m> Measurement<'m> {
         let (start, length) = (Instant::now(), Duration::from_millis(round_ms));
         let mut times = RoundTimes::default();
         while times.passes == 0 || start.elapsed() < length {
-            self.to_memory(device, expected, &mut times)?;
+            self.transfer_to_memory(device, expected, &mut times)?;
             if self.can_compare {
-                self.from_memory(device, expected, &mut times)?;
+                self.transfer_from_memory(device, expected, &mut times)?;
             }
             times.passes += 1;
         }
@@ -180,7 +195,7 @@ impl<'m> Measurement<'m> {
     }
 
     /// The controller writes the buffer, and the CPU compares it.
-    fn to_memory(
+    fn transfer_to_memory(
         &mut self,
         device: &mut Device,
         expected: &Expected,
@@ -203,7 +218,7 @@ impl<'m> Measurement<'m> {
     }
 
     /// The CPU stores the buffer, and the controller compares it.
-    fn from_memory(
+    fn transfer_from_memory(
         &mut self,
         device: &mut Device,
         expected: &Expected,
@@ -222,28 +237,27 @@ impl<'m> Measurement<'m> {
 
     /// The results.
     fn row(self) -> TransferRow {
-        let TransferMemory { name, mapping, memory_type, piece, .. } = self.memory;
-        let rate = |time: fn(&RoundTimes) -> Duration| {
-            let of = |round: &RoundTimes| (piece.bytes * round.passes) as f64 / time(round).as_secs_f64();
-            Summary::of(self.rounds.iter().filter(|round| time(round) > Duration::ZERO).map(of))
-        };
+        let TransferMemory { name, mapping, memory_type, .. } = self.memory;
+        let summary =
+            |rate: fn(&TransferRound) -> Option<f64>| Summary::of(self.rounds.iter().filter_map(rate));
         TransferRow {
             name: name.clone(),
             mapping: mapping.clone(),
             memory_type: memory_type.clone(),
             to_memory: DeviceWrites {
-                bytes_per_second: rate(|round| round.device_writes),
+                bytes_per_second: summary(|round| Some(round.adapter_writes)),
                 words: self.words,
                 miscompares: self.miscompares,
                 first_miscompare: self.first_miscompare,
             },
             from_memory: self.can_compare.then(|| DeviceReads {
-                bytes_per_second: rate(|round| round.device_reads),
+                bytes_per_second: summary(|round| round.adapter_reads),
                 commands: self.commands,
                 miscompares: self.failed_commands,
             }),
-            cpu_store_bytes_per_second: rate(|round| round.stores),
-            cpu_load_bytes_per_second: rate(|round| round.loads),
+            cpu_store_bytes_per_second: summary(|round| Some(round.cpu_stores)),
+            cpu_load_bytes_per_second: summary(|round| Some(round.cpu_loads)),
+            rounds: self.rounds,
         }
     }
 }

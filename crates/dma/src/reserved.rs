@@ -1,6 +1,9 @@
 //! Physical memory that the kernel does not use, such as an area of `memmap=`, mapped through `/dev/mem`.
 
-#![allow(unsafe_code, reason = "physical memory is mapped, of which only the caller knows that nothing else uses it")]
+#![allow(
+    unsafe_code,
+    reason = "physical memory is mapped, of which only the caller knows that nothing else uses it"
+)]
 
 use crate::pages::Pages;
 use rustix::mm::{MapFlags, ProtFlags, mmap};

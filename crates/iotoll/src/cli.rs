@@ -586,6 +586,19 @@ pub(crate) struct Pace {
     pub(crate) round_ms: Option<u64>,
 }
 
+/// The NVMe disk that a benchmark drives.
+#[derive(Debug, Args)]
+pub(crate) struct NvmeDisk {
+    /// Controller address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Namespace (NSID); required if the controller has several
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: Option<u32>,
+}
+
 /// Compare reads of a disk through the kernel and from user space: latency, reads per second, CPU time
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -597,14 +610,8 @@ Examples:
 Nothing is written. The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then \
 the adapter is unbound from the kernel's driver, read by iotoll's own driver, and rebound, even if iotoll is killed.")]
 pub(crate) struct BenchBlk {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
-    /// Namespace (NSID); required if the controller has several
-    #[arg(long, value_name = "N")]
-    pub(crate) namespace: Option<u32>,
+    pub(crate) disk: NvmeDisk,
     /// Queue depths, separated by commas [default: 1,8,32]
     #[arg(long = "depth", value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depths: Vec<u16>,
@@ -632,14 +639,8 @@ its second half uncached, or write-combining where an MTRR says so (`iotoll mtrr
 
 Exit status 1: data differed.")]
 pub(crate) struct BenchTransfer {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
-    /// Namespace (NSID); required if the controller has several
-    #[arg(long, value_name = "N")]
-    pub(crate) namespace: Option<u32>,
+    pub(crate) disk: NvmeDisk,
     /// A range that memmap=SIZE$BASE reserves, BASE+SIZE or BASE-LAST, to be OVERWRITTEN; x86 only
     #[arg(long = "area", value_name = "RANGE")]
     pub(crate) areas: Vec<PhysRange>,

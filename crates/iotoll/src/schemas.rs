@@ -21,6 +21,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<bench::MapThreads>(bench::MAP_THREADS_SCHEMA),
         named_schema::<bench::MemtypeBenchmark>(bench::MEMTYPE_SCHEMA),
         named_schema::<bench::BlkBenchmark>(bench::BLK_SCHEMA),
+        named_schema::<bench::TransferBenchmark>(bench::TRANSFER_SCHEMA),
         named_schema::<bench::net::NetBenchmark>(bench::net::NET_SCHEMA),
         named_schema::<watch::Document>(::watch::SCHEMA),
         named_schema::<compare::Document<'_>>(::compare::SCHEMA),

@@ -3,8 +3,8 @@
 
 use crate::controller::Controller;
 use crate::controller_error::NvmeError;
-use dma::vfio::{self, Device, Interrupt, VfioError};
 use crate::prp::Piece;
+use dma::vfio::{self, Device, Interrupt, VfioError};
 use dma::{BusAddress, Direction, DmaCounters, DmaError, Mapper, Ram};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::summary::Summary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const TRANSFER_SCHEMA: &str = "iotoll.bench-transfer/1";
@@ -104,6 +104,22 @@ pub struct TransferRow {
     pub cpu_store_bytes_per_second: Option<Summary>,
     /// Bytes per second that the CPU loaded and compared, eight at a time.
     pub cpu_load_bytes_per_second: Option<Summary>,
+    /// The rates of each round.
+    pub rounds: Vec<TransferRound>,
+}
+
+/// The rates of a round, in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransferRound {
+    /// The adapter wrote to memory.
+    pub adapter_writes: f64,
+    /// The adapter read from memory; `None` if the controller does not support Compare.
+    pub adapter_reads: Option<f64>,
+    /// The CPU stored.
+    pub cpu_stores: f64,
+    /// The CPU loaded and compared.
+    pub cpu_loads: f64,
 }
 
 /// The adapter wrote to memory, and the CPU compared each word.

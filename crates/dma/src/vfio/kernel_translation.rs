@@ -332,7 +332,9 @@ mod tests {
     fn each_of_several_memories_is_mapped_and_nothing_across_their_ends() {
         let kernel = kernel_with(&[16, 4]);
         let [first, second] = &kernel.records.memories.0[..] else { panic!("two memories") };
-        let map = |memory, bytes| kernel.map(BusAddress(0x4000), memory, bytes, Access::Read, &mut DmaCounters::default());
+        let map = |memory, bytes| {
+            kernel.map(BusAddress(0x4000), memory, bytes, Access::Read, &mut DmaCounters::default())
+        };
         for ram in [first, second] {
             let beyond = MemoryAddress(ram.base().0 + ram.bytes());
             let across = MemoryAddress(beyond.0 - PAGE);

@@ -1,7 +1,7 @@
 //! `iotoll bench blk`: compares reads of a disk through the kernel with reads by iotoll's own driver.
 
 use crate::blk::{DrivenAdapter, choose_namespace};
-use crate::cli::BenchBlk;
+use crate::cli::{BenchBlk, NvmeDisk};
 use crate::output::{self, Outcome};
 use anyhow::Context;
 use bench::{BlkRow, BlkSettings};
@@ -19,8 +19,8 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     };
     let origin = super::benchmark_origin()?;
     // Refusals are reported before the first measurement. The kernel's interfaces are measured while its driver is bound.
-    DrivenAdapter::check(&args.address, args.consent.accepted())?;
-    let mut rows = match kernel_disk(&args.address, args.namespace)? {
+    DrivenAdapter::check(&args.disk.address, args.disk.consent.accepted())?;
+    let mut rows = match kernel_disk(&args.disk)? {
         Some(disk) => {
             super::measure_with_bar(|progress| bench::measure_kernel_interfaces(&settings, &disk, progress))?
         }
@@ -31,12 +31,13 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
             Vec::new()
         }
     };
-    let adapter = DrivenAdapter::open(&args.address, args.consent.accepted(), settings.memory_bytes())?;
+    let adapter =
+        DrivenAdapter::open(&args.disk.address, args.disk.consent.accepted(), settings.memory_bytes())?;
     let row = measure_user_space_driver(args, &settings, &adapter);
     let closed = adapter.close();
     rows.push(row?);
     closed?;
-    let benchmark = bench::blk_benchmark(settings, origin, args.address.clone(), rows);
+    let benchmark = bench::blk_benchmark(settings, origin, args.disk.address.clone(), rows);
     match args.json {
         true => output::print_json(&benchmark)?,
         false => output::print_page(&report::blk_benchmark(&benchmark))?,
@@ -45,14 +46,14 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
 }
 
 /// The kernel's block device of a namespace, or of the only one; `None` if it has none of this adapter.
-pub(super) fn kernel_disk(address: &str, namespace: Option<u32>) -> anyhow::Result<Option<PathBuf>> {
-    let candidate = Candidate::at(&Root::default(), address)?;
+pub(super) fn kernel_disk(disk: &NvmeDisk) -> anyhow::Result<Option<PathBuf>> {
+    let candidate = Candidate::at(&Root::default(), &disk.address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
     let numbers: Vec<u32> = disks.iter().filter_map(|disk| disk.namespace).collect();
-    if disks.is_empty() && namespace.is_none() {
+    if disks.is_empty() && disk.namespace.is_none() {
         return Ok(None);
     }
-    let number = choose_namespace(namespace, &numbers)?;
+    let number = choose_namespace(disk.namespace, &numbers)?;
     let disk = disks.iter().find(|disk| disk.namespace == Some(number));
     let disk = disk.with_context(|| format!("the kernel has no block device of namespace {number}"))?;
     Ok(Some(Path::new("/dev").join(&disk.name)))
@@ -64,7 +65,7 @@ fn measure_user_space_driver(
     settings: &BlkSettings,
     adapter: &DrivenAdapter,
 ) -> anyhow::Result<BlkRow> {
-    let namespace = adapter.namespace(args.namespace)?;
+    let namespace = adapter.namespace(args.disk.namespace)?;
     let controller = adapter.adapter.controller();
     super::measure_with_bar(|progress| {
         bench::measure_user_space_driver(settings, &controller, namespace, progress)

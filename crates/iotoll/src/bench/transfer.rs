@@ -29,9 +29,9 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
         round_ms: args.pace.round_ms.unwrap_or(usual.round_ms),
     };
     // Everything that may refuse does so before the adapter is unbound.
-    DrivenAdapter::check(&args.address, args.consent.accepted())?;
+    DrivenAdapter::check(&args.disk.address, args.disk.consent.accepted())?;
     let halves = mapped_halves(args, bytes)?;
-    let expected = super::blk::kernel_disk(&args.address, args.namespace)?
+    let expected = super::blk::kernel_disk(&args.disk)?
         .map(|disk| read_with_kernel(&disk, args.first, bytes))
         .transpose()?;
     if expected.is_none() {
@@ -41,8 +41,12 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
     }
     let reserved = halves.iter().map(|half| Arc::clone(&half.memory)).collect();
     let memory_bytes = settings.memory_bytes();
-    let adapter =
-        DrivenAdapter::open_with_reserved(&args.address, args.consent.accepted(), memory_bytes, reserved)?;
+    let adapter = DrivenAdapter::open_with_reserved(
+        &args.disk.address,
+        args.disk.consent.accepted(),
+        memory_bytes,
+        reserved,
+    )?;
     let benchmark = transfer(args, settings, &adapter, &halves, expected);
     let closed = adapter.close();
     let benchmark = benchmark?;
@@ -69,6 +73,11 @@ fn mapped_halves(args: &BenchTransfer, bytes: u64) -> anyhow::Result<Vec<MappedH
         if let Some(other) = args.areas[..place].iter().find(|other| other.overlaps(*area)) {
             bail!("--area {area} overlaps --area {other}");
         }
+    }
+    if !args.areas.is_empty() && !physical.shows_mappings() {
+        output::print_note(
+            "whether another program has mapped the area is not seen: mount -t debugfs none /sys/kernel/debug shows it",
+        );
     }
     let halves = args.areas.iter().map(|area| physical.map_halves(*area, bytes));
     Ok(halves.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -98,8 +107,8 @@ fn transfer(
     expected: Option<Vec<u8>>,
 ) -> anyhow::Result<TransferBenchmark> {
     let source = TransferSource {
-        adapter: args.address.clone(),
-        namespace: adapter.namespace(args.namespace)?,
+        adapter: args.disk.address.clone(),
+        namespace: adapter.namespace(args.disk.namespace)?,
         expected,
         forces_snooping: adapter.adapter.forces_snooping(),
     };

@@ -11,6 +11,7 @@ mod guest;
 mod driven;
 mod no_iommu;
 mod overwrite;
+mod transfer;
 
 use guest::{case, kernel, stripped, support};
 use std::fs;

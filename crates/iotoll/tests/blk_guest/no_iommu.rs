@@ -139,6 +139,11 @@ wait_for_vfio {SLOW}
 echo reader ended
 about measured
 iotoll bench blk {A} --accept-no-iommu --depth 1,8 --rounds 2 --round-ms 100 2> /tmp/told; cat /tmp/told
+about transferred
+iotoll bench transfer {A} --accept-no-iommu --size 256K --rounds 2 --round-ms 20 --area 0x10000000+16M 2> /tmp/told; cat /tmp/told
+dd if=/dev/mem bs=4096 skip=65536 count=64 of=/tmp/area 2>/dev/null
+iotoll blk read {A} --accept-no-iommu --blocks 512 -o /tmp/blocks
+cmp /tmp/area /tmp/blocks && echo the area holds the blocks
 about end
 "#,
         blocks = WRITTEN_BYTES / 512,
@@ -151,7 +156,7 @@ about end
         modes: &[],
         after: &format!("{}{script}", shell_functions(&program)),
         devices: &[&a, &slow].map(Disk::device).join(" "),
-        command_line: UNTIMED,
+        command_line: &format!("{UNTIMED} memmap=16M$0x10000000"),
     };
     let console = guest.run(&cache, &kernel)?.replace('\r', "");
     Some(NoIommu { console, are_disks_untouched_around: [&a, &slow].into_iter().all(is_untouched_around) })
@@ -214,4 +219,19 @@ fn without_an_iommu_a_disk_that_is_already_bound_to_vfio_is_read() {
 fn without_an_iommu_the_benchmark_runs() {
     let Some(NoIommu { console, .. }) = guest() else { return };
     expect(console, "measured", &["Reads in a second", "status 0"]);
+}
+
+/// The adapter writes to the physical addresses of the area themselves.
+#[test]
+fn without_an_iommu_an_area_of_memmap_is_transferred() {
+    let Some(NoIommu { console, .. }) = guest() else { return };
+    let words = [
+        "what iotoll's own driver read first",
+        "memmap= at 0x10000000, WB",
+        "memmap= at 0x10800000, UC",
+        "every byte was right",
+        "status 0",
+        "the area holds the blocks",
+    ];
+    expect(console, "transferred", &words);
 }

@@ -1,9 +1,9 @@
 //! The page of a benchmark of transfers between an NVMe controller and memory: miscompares and rates, by memory.
 
+use crate::page::Page;
 use crate::page::fact::Fact;
 use crate::page::quantity::{self, figure, grouped};
 use crate::page::table::{Row, Table};
-use crate::page::Page;
 use bench::{ExpectedFrom, Miscompare, Summary, TransferBenchmark, TransferRow};
 use escape::terminal::plain;
 
@@ -22,16 +22,21 @@ pub fn transfer_benchmark(benchmark: &TransferBenchmark) -> Page {
     page.warnings(&benchmark.head.warnings);
     page.facts(facts(benchmark), NAMES);
     page.heading("What was compared");
-    page.table(table(benchmark, &["words by the CPU", "differ", "commands by the adapter", "differ"], |row| {
-        let (writes, reads) = (&row.to_memory, row.from_memory.as_ref());
-        let of_reads = |number: fn(&bench::DeviceReads) -> u64| reads.map(number).map_or(String::new(), grouped);
-        vec![
-            grouped(writes.words),
-            grouped(writes.miscompares),
-            of_reads(|reads| reads.commands),
-            of_reads(|reads| reads.miscompares),
-        ]
-    }));
+    page.table(table(
+        benchmark,
+        &["words by the CPU", "differ", "commands by the adapter", "differ"],
+        |row| {
+            let (writes, reads) = (&row.to_memory, row.from_memory.as_ref());
+            let of_reads =
+                |number: fn(&bench::DeviceReads) -> u64| reads.map(number).map_or(String::new(), grouped);
+            vec![
+                grouped(writes.words),
+                grouped(writes.miscompares),
+                of_reads(|reads| reads.commands),
+                of_reads(|reads| reads.miscompares),
+            ]
+        },
+    ));
     page.heading(format!(
         "Rates in MB/s, median of {} rounds of {} ms; one thread, one step after the other",
         settings.rounds, settings.round_ms
@@ -62,8 +67,12 @@ fn facts(benchmark: &TransferBenchmark) -> Vec<Fact> {
         ExpectedFrom::ThisProgram => "what iotoll's own driver read first, into memory of the DMA API's kind",
     };
     let snooping = match benchmark.forces_snooping {
-        Some(true) => Fact::known("snooping", "the IOMMU makes every access of the adapter snoop the CPU's caches"),
-        Some(false) => Fact::known("snooping", "each access snoops the CPU's caches unless the adapter asks not to"),
+        Some(true) => {
+            Fact::known("snooping", "the IOMMU makes every access of the adapter snoop the CPU's caches")
+        }
+        Some(false) => {
+            Fact::known("snooping", "each access snoops the CPU's caches unless the adapter asks not to")
+        }
         None => Fact::unknown("snooping", "the kernel does not say whether the IOMMU makes accesses snoop"),
     };
     let mut facts = vec![
@@ -82,9 +91,13 @@ fn facts(benchmark: &TransferBenchmark) -> Vec<Fact> {
         snooping,
     ];
     facts.extend(benchmark.memories.iter().map(|row| Fact::known(&plain(&row.name), &mapping(row))));
-    facts.extend(benchmark.memories.iter().any(|row| row.from_memory.is_none()).then(|| {
-        Fact::absent("adapter reads", "not measured: the controller does not support Compare")
-    }));
+    facts.extend(
+        benchmark
+            .memories
+            .iter()
+            .any(|row| row.from_memory.is_none())
+            .then(|| Fact::absent("adapter reads", "not measured: the controller does not support Compare")),
+    );
     facts
 }
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, bail};
 use dma::{PageCaching, Ram};
 use host::Host;
-use host::memory::effective::Call;
 use host::facts::memory::MemoryTypes;
 use host::memory::PhysRange;
+use host::memory::effective::Call;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -52,6 +52,11 @@ impl<'h> PhysicalMemory<'h> {
         self.types.into_iter().flat_map(|types| types.memmap.iter().filter_map(|area| area.set_aside()))
     }
 
+    /// Whether the kernel shows which physical ranges are mapped by anyone (`pat_memtype_list`). It always tracks some.
+    pub(super) fn shows_mappings(&self) -> bool {
+        self.types.is_some_and(|types| !types.memtypes.is_empty())
+    }
+
     /// Maps `bytes` at the beginning of each half of an area: write-back, and uncached. The kernel maps no address as both.
     pub(super) fn map_halves(&self, area: PhysRange, bytes: u64) -> anyhow::Result<[MappedHalf; 2]> {
         if let Some(refusal) = self.refusal(area, bytes) {
@@ -92,14 +97,18 @@ impl<'h> PhysicalMemory<'h> {
             return Some("the kernel has not reserved all of it (/proc/iomem)".to_owned());
         }
         match &self.firmware_ram {
-            None => return Some("/sys/firmware/memmap is not there, so whether it is RAM is unknown".to_owned()),
+            None => {
+                return Some("/sys/firmware/memmap is not there, so whether it is RAM is unknown".to_owned());
+            }
             Some(ram) if !ram.iter().any(|ram| ram.contains(area)) => {
                 return Some("it is not RAM, as the firmware's map says (/sys/firmware/memmap)".to_owned());
             }
             Some(_) => {}
         }
         let Some(mapped) = &self.mapped else {
-            return Some("/proc/vmallocinfo does not show whether a driver has mapped it: run as root".to_owned());
+            return Some(
+                "/proc/vmallocinfo does not show whether a driver has mapped it: run as root".to_owned(),
+            );
         };
         if let Some((_, line)) = mapped.iter().find(|(range, _)| range.overlaps(area)) {
             return Some(format!("a driver has mapped it (/proc/vmallocinfo: {line})"));
@@ -109,7 +118,10 @@ impl<'h> PhysicalMemory<'h> {
     }
 
     /// Maps a range.
-    #[allow(unsafe_code, reason = "what the kernel and its drivers do not use, the user has named to be overwritten")]
+    #[allow(
+        unsafe_code,
+        reason = "what the kernel and its drivers do not use, the user has named to be overwritten"
+    )]
     fn map(&self, base: u64, bytes: u64, caching: PageCaching) -> anyhow::Result<MappedHalf> {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let (call, mapping) = match caching {
@@ -188,4 +200,130 @@ fn mapped_range(line: &str) -> Option<(PhysRange, String)> {
     let bytes: u64 = words.get(1)?.parse().ok()?;
     let range = PhysRange::from_base_and_size(base, bytes.saturating_sub(PAGE_BYTES).max(PAGE_BYTES))?;
     Some((range, words[2..].join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::Tree;
+
+    /// Names and texts of files.
+    type Files<'f> = &'f [(&'f str, &'f str)];
+
+    const AREA: &str = "0x10000000+16M";
+
+    /// A made-up host with an area of `memmap=`, and the texts of files that replace or add to its own.
+    fn host_with(files: Files<'_>) -> (tempfile::TempDir, Host) {
+        let folder = tempfile::tempdir().unwrap();
+        let usual = [
+            ("proc/version", "Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)\n"),
+            ("proc/cpuinfo", "vendor_id\t: GenuineIntel\nmodel name\t: Intel\nflags\t\t: mtrr pat\n"),
+            ("proc/cmdline", "root=/dev/sda1 memmap=16M$0x10000000\n"),
+            (
+                "proc/iomem",
+                "00100000-0fffffff : System RAM\n10000000-10ffffff : Reserved\n11000000-3fffffff : System RAM\n",
+            ),
+            ("proc/mtrr", "reg00: base=0x000000000 (    0MB), size= 4096MB, count=1: write-back\n"),
+            (
+                "proc/vmallocinfo",
+                "0xffffc90000000000-0xffffc90000005000   20480 acpi_os_map_iomem+0x1/0x2 phys=0x00000000fed00000 ioremap\n",
+            ),
+            ("sys/firmware/memmap/0/start", "0x100000\n"),
+            ("sys/firmware/memmap/0/end", "0x1fffffff\n"),
+            ("sys/firmware/memmap/0/type", "System RAM\n"),
+            ("sys/firmware/memmap/1/start", "0x20000000\n"),
+            ("sys/firmware/memmap/1/end", "0x3fffffff\n"),
+            ("sys/firmware/memmap/1/type", "System RAM\n"),
+        ];
+        for (name, text) in usual.iter().chain(files) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let host = Host::read(&Tree::open(folder.path()).unwrap());
+        (folder, host)
+    }
+
+    fn refusal_with(files: Files<'_>, area: &str) -> Option<String> {
+        let (folder, host) = host_with(files);
+        PhysicalMemory::of(&host, folder.path()).refusal(area.parse().unwrap(), 1 << 20)
+    }
+
+    #[test]
+    fn an_area_that_nothing_uses_may_be_overwritten() {
+        assert_eq!(refusal_with(&[], AREA), None);
+        let (folder, host) = host_with(&[]);
+        let physical = PhysicalMemory::of(&host, folder.path());
+        assert_eq!(
+            physical.areas().map(|area| area.to_string()).collect::<Vec<_>>(),
+            ["0x10000000-0x10ffffff"]
+        );
+        // Two ranges that follow each other are one.
+        assert_eq!(physical.firmware_ram.unwrap(), ["0x100000-0x3fffffff".parse().unwrap()]);
+    }
+
+    #[test]
+    fn each_reason_against_an_area_is_told() {
+        let cases: [(Files<'_>, &str, &str); 13] = [
+            (&[], "0x11000000+16M", "not within an area that memmap=SIZE$BASE reserves"),
+            (&[], "0x10000800+8M", "not whole pages"),
+            (&[], "0x10000000+1M", "smaller than two buffers"),
+            (&[("proc/cmdline", "memmap=16M@0x10000000\n")], AREA, "not within an area"),
+            (&[("proc/cmdline", "memmap=16M!0x10000000\n")], AREA, "not within an area"),
+            (
+                &[("proc/iomem", "00000000-00000000 : System RAM\n00000000-00000000 : Reserved\n")],
+                AREA,
+                "run as root",
+            ),
+            (
+                &[("proc/iomem", "10000000-10ffffff : Reserved\n  10400000-104fffff : ramoops:dump(0/4)\n")],
+                AREA,
+                "ramoops:dump(0/4) has it",
+            ),
+            (&[("proc/iomem", "00100000-3fffffff : System RAM\n")], AREA, "System RAM has it"),
+            (&[("proc/iomem", "10000000-107fffff : Reserved\n")], AREA, "not reserved all of it"),
+            (&[("sys/firmware/memmap/0/type", "Reserved\n")], AREA, "not RAM"),
+            (&[("sys/firmware/memmap/0/end", "0x107fffff\n")], AREA, "not RAM"),
+            (
+                &[(
+                    "proc/vmallocinfo",
+                    "0xffffc90000000000-0xffffc90000102000 1056768 probe+0x1/0x2 [card] phys=0x0000000010f00000 ioremap\n",
+                )],
+                AREA,
+                "a driver has mapped it (/proc/vmallocinfo: probe+0x1/0x2 [card] phys=0x0000000010f00000 ioremap)",
+            ),
+            (
+                &[(
+                    "sys/kernel/debug/x86/pat_memtype_list",
+                    "PAT: [mem 0x0000000010fff000-0x0000000011000000] write-back\n",
+                )],
+                AREA,
+                "0x10fff000-0x10ffffff is mapped already",
+            ),
+        ];
+        for (files, area, words) in cases {
+            let refusal = refusal_with(files, area).unwrap_or_default();
+            assert!(refusal.contains(words), "{area}, {files:?}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn without_the_files_that_tell_its_use_an_area_is_refused() {
+        for (file, words) in [("proc/vmallocinfo", "run as root"), ("sys/firmware/memmap", "is unknown")] {
+            let (folder, host) = host_with(&[]);
+            let path = folder.path().join(file);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            let refusal = PhysicalMemory::of(&host, folder.path()).refusal(AREA.parse().unwrap(), 1 << 20);
+            assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(words)), "{refusal:?}");
+        }
+    }
+
+    /// A page that borders on the area is not in it: the size in the file includes a guard page.
+    #[test]
+    fn a_mapping_beside_an_area_does_not_refuse_it() {
+        let line = "0xffffc90000000000-0xffffc90000003000 12288 f+0x1/0x2 phys=0x000000000fffe000 ioremap\n";
+        assert_eq!(refusal_with(&[("proc/vmallocinfo", line)], AREA), None);
+        let line = line.replace("12288", "16384");
+        assert!(refusal_with(&[("proc/vmallocinfo", &line)], AREA).is_some());
+    }
 }
