@@ -14,7 +14,7 @@ mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
-use guest_program::GuestProgram;
+use guest_program::{GuestKernel, GuestProgram};
 use lab::{Arch, kernel::Series};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn counts<'a>(console: &'a str, part: &str) -> BTreeMap<&'a str, u64> {
 fn check(arch: Arch) {
     let guest = GuestProgram {
         arch,
-        series: Series::V6_1,
+        kernel: GuestKernel::Debian(Series::V6_1),
         package: "iotoll-rseq",
         example: "stress",
         modules: &[],

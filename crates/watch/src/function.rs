@@ -63,7 +63,7 @@ pub struct Function {
 }
 
 const DEVICE: &[&str] = &["dev", "hwdev"];
-const BYTES: &[&str] = &["size", "mapping_size"];
+const BYTES: &[&str] = &["size", "mapping_size", "mapped_len"];
 
 /// A function that works for the device of its caller, and of whose parameters none is read.
 const fn plain(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
@@ -105,6 +105,12 @@ const fn list(name: &'static str, stage: Stage, action: Action) -> Function {
     Function { device: DEVICE, parts: &["nents"], prototype: BY_LIST, ..plain(name, stage, Some(action)) }
 }
 
+/// A function of the DMA API that does a part of a mapping: from Linux 6.16 on a driver links memory piece by piece into an IOVA range that it
+/// has allocated before. The range is what is counted.
+const fn of_device(name: &'static str, stage: Stage) -> Function {
+    Function { device: DEVICE, prototype: &["dev"], ..plain(name, stage, None) }
+}
+
 /// A function below the DMA API, which works for the device of its caller.
 const fn inner(
     name: &'static str,
@@ -138,7 +144,7 @@ const HYPERCALL: Function = Function {
 
 /// All, in the order of their numbers. A kernel has some of them: names changed from version to version, and others are inlined.
 ///
-/// Linux 5.10 to 6.18: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
+/// Linux 5.10 to 7.0: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
 /// `drivers/iommu/amd/iommu.c`, `drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c`, `kernel/dma/{mapping,swiotlb}.c`,
 /// `arch/powerpc/kernel/iommu.c`, `arch/powerpc/platforms/pseries/{iommu.c,hvCall.S}`.
 ///
@@ -151,11 +157,15 @@ pub const FUNCTIONS: &[Function] = &[
     list("dma_map_sg_attrs", Stage::DmaMap, Action::Map),
     list("dma_map_sgtable", Stage::DmaMap, Action::Map),
     api("dma_iova_try_alloc", Stage::DmaMap, Action::Map, &["dev"]),
+    of_device("dma_iova_link", Stage::DmaMap),
+    of_device("dma_iova_sync", Stage::DmaMap),
     api("dma_unmap_page_attrs", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
     api("dma_unmap_phys", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
     api("dma_unmap_resource", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),
     list("dma_unmap_sg_attrs", Stage::DmaUnmap, Action::Unmap),
+    of_device("dma_iova_unlink", Stage::DmaUnmap),
     api("dma_iova_destroy", Stage::DmaUnmap, Action::Unmap, &["dev"]),
+    api("dma_iova_free", Stage::DmaUnmap, Action::Unmap, &["dev"]),
     api("dma_alloc_attrs", Stage::DmaMap, Action::AllocateCoherent, COHERENT),
     api("dma_free_attrs", Stage::DmaUnmap, Action::FreeCoherent, COHERENT),
     api("dma_sync_single_for_cpu", Stage::DmaUnmap, Action::Sync, BY_ADDRESS),

@@ -17,10 +17,43 @@ use std::{
 /// An emulated guest needs a minute or two; a busy host takes several times as long.
 const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// A guest with Debian's kernel, and the example at `/lab/EXAMPLE`.
+/// The kernel of a guest.
+#[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "not every test program needs each")]
+pub(crate) enum GuestKernel {
+    /// Debian's newest of a series.
+    Debian(Series),
+    /// An Ubuntu release's, for x86, that `kernel/fetch_ubuntu.sh` has put into this folder of the cache.
+    Ubuntu(&'static str),
+}
+
+impl GuestKernel {
+    /// The kernel; `None` if it is not in the cache, which is reported.
+    fn find(self, cache: &Cache, arch: Arch) -> Option<Kernel> {
+        match self {
+            Self::Debian(series) => {
+                let found = Kernel::newest(cache, KernelChoice { arch, series });
+                found.inspect_err(|why| skip(&why.to_string())).ok()
+            }
+            Self::Ubuntu(folder) => {
+                let folder = cache.root().join(folder);
+                if !folder.join("modules").exists() {
+                    skip(&format!(
+                        "no kernel at {}; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one",
+                        folder.display()
+                    ));
+                    return None;
+                }
+                Some(Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
+            }
+        }
+    }
+}
+
+/// A guest, and the example at `/lab/EXAMPLE`.
 pub(crate) struct GuestProgram<'a> {
     pub(crate) arch: Arch,
-    pub(crate) series: Series,
+    pub(crate) kernel: GuestKernel,
     pub(crate) package: &'a str,
     pub(crate) example: &'a str,
     /// Kernel modules to load.
@@ -44,8 +77,7 @@ impl GuestProgram<'_> {
             return None;
         }
         let cache = Cache::from_environment().unwrap();
-        let found = Kernel::newest(&cache, KernelChoice { arch: self.arch, series: self.series });
-        let kernel = found.inspect_err(|why| skip(&why.to_string())).ok()?;
+        let kernel = self.kernel.find(&cache, self.arch)?;
         let program = self.build()?;
         let Some(console) = self.boot(&cache, &kernel, &fs::read(program).unwrap()) else {
             skip(&format!("no {} here, {} was not booted", self.arch.qemu(), kernel.release));
