@@ -550,7 +550,7 @@ Examples:
   sudo iotoll watch --adapter 0000:3b:00.0 -- fio --name=read --filename=/dev/nvme0n1 --readonly --rw=randread --runtime=10
 
 Changes nothing. BPF programs count calls of the kernel's DMA functions and their time; they end with iotoll, also if it is killed. \
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, and says so.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, says why, and exits with status 1.")]
 pub(crate) struct Watch {
     /// PCI address of an adapter to show; can be repeated [default: all]
     #[arg(long = "adapter", value_name = "ADDRESS")]

@@ -1,6 +1,7 @@
 //! `iotoll watch`: counts and times DMA mapping on the running kernel.
 
 mod diagnosis;
+mod obstacle;
 
 use crate::cli::Watch;
 use crate::date::today;
@@ -14,7 +15,9 @@ use bench::{Head, HostSummary, Origin};
 use diagnosis::{gains, price_list};
 use host::diagnose::MeasuredGain;
 use host::{Host, Inspection, Tree};
+use obstacle::obstacles;
 use serde::Serialize;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -76,8 +79,27 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     }
     let command_ended = command.map(|child| end(child, ended)).transpose()?;
     let is_fine = command_ended.as_ref().is_none_or(|(is_fine, _)| *is_fine);
-    show(args, session.finish(), command_ended.map(|(_, words)| words), is_fine)?;
-    Ok(if is_fine { Outcome::Fine } else { Outcome::Findings })
+    let record = session.finish();
+    let uncounted = uncounted(&record);
+    let is_all_counted = uncounted.is_empty();
+    show(args, record, uncounted, command_ended.map(|(_, words)| words), is_fine)?;
+    Ok(if is_fine && is_all_counted { Outcome::Fine } else { Outcome::Findings })
+}
+
+/// What could not be counted, and what was seen of the reasons.
+fn uncounted(record: &Record) -> Vec<String> {
+    let refused = match (&record.uncounted, record.unwatched.first()) {
+        (Some(why), _) => format!("the kernel's DMA functions were not counted: {why}"),
+        (None, Some(first)) => format!(
+            "{} of the kernel's DMA functions were not counted; the first is {}: {}",
+            record.unwatched.len(),
+            first.function,
+            first.why
+        ),
+        (None, None) => return Vec::new(),
+    };
+    let reasons = obstacles(Path::new("/"));
+    std::iter::once(refused).chain(reasons.iter().map(ToString::to_string)).collect()
 }
 
 /// Starts the command, if there is one. With `--json` standard output is the document's alone.
@@ -104,10 +126,17 @@ fn end(mut child: Child, ended: Option<ExitStatus>) -> anyhow::Result<(bool, Str
 }
 
 /// Prints the results.
-fn show(args: &Watch, record: Record, command_ended: Option<String>, is_fine: bool) -> anyhow::Result<()> {
+fn show(
+    args: &Watch,
+    record: Record,
+    uncounted: Vec<String>,
+    command_ended: Option<String>,
+    is_fine: bool,
+) -> anyhow::Result<()> {
     let origin =
         Origin { made_by: program_version().to_owned(), command: std::env::args().collect(), date: today()? };
     let mut head = Head::new(SCHEMA, origin, HostSummary::here());
+    head.warnings = uncounted;
     if let Some(words) = command_ended.as_ref().filter(|_| !is_fine) {
         head.warnings.push(format!("the command failed: {words}"));
     }

@@ -277,7 +277,7 @@ impl AttachError {
         matches!(self, Self::Attach(answer) if answer.raw_os_error() == Some(libc::ENOENT))
     }
 
-    /// Whether this process may not, so that trying otherwise is in vain.
+    /// Whether this process may not load the program, of which the kernel then says nothing else.
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self, Self::Load { answer, .. } if answer.raw_os_error() == Some(libc::EPERM))
     }

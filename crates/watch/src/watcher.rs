@@ -257,7 +257,9 @@ impl Watcher {
             return attach(Hook::Probe);
         }
         match attach(Hook::Trampoline) {
-            Err(why) if !why.is_forbidden() => attach(Hook::Probe),
+            // A kernel or a security module can refuse trampolines alone. If it refuses probes too, the first answer says why.
+            Err(why) if why.is_forbidden() => attach(Hook::Probe).map_err(|_| why),
+            Err(_) => attach(Hook::Probe),
             done => done,
         }
     }

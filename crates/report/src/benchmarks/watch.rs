@@ -59,9 +59,6 @@ pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
     let seconds = figure(record.seconds);
     let mut page = Page::titled(format!("DMA mapping on this kernel within {seconds} s"));
     page.warnings(&head.warnings);
-    if let Some(why) = &record.uncounted {
-        page.warnings(&[format!("the kernel's DMA functions were not counted: {why}")]);
-    }
     if record.adapters.is_empty() {
         page.prose("No adapter did anything in this time.", 0);
     }
