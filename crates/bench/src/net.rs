@@ -34,6 +34,7 @@ mod handshake;
 mod load;
 mod message;
 mod path;
+mod plausibility;
 mod profile;
 mod responder;
 mod result;
@@ -180,6 +181,20 @@ pub enum NetError {
         seconds: f64,
         /// What the server allows.
         max: f64,
+    },
+    /// A server counted more bytes of a stream than were sent.
+    #[error(
+        "{cell}: {address} says that it received {received} bytes; expected at most {sent}, as many as were sent"
+    )]
+    Received {
+        /// The test, size and number of instances.
+        cell: String,
+        /// The server.
+        address: SocketAddr,
+        /// What it counted.
+        received: u64,
+        /// What the client sent.
+        sent: u64,
     },
     /// A thread can't be started, or panicked.
     #[error("a thread failed")]

@@ -255,7 +255,7 @@ impl NetCell {
             })
         };
         vec![
-            part(Quantity::ProcessCpuNs, cpu.process_ns, |usage| Some(usage.process_ns)),
+            part(Quantity::ProcessCpuNs, cpu.process_ns, |usage| usage.process_ns),
             part(Quantity::HostCpuNs, cpu.host_ns, |usage| usage.host.map(|host| host.busy_ns)),
             part(Quantity::InterruptsCpuNs, cpu.interrupts_ns, |usage| {
                 usage.host.map(|host| host.interrupts_ns)

@@ -23,7 +23,7 @@ fn cell(test: NetTest, bytes: u64, instances: u16) -> NetCell {
     let ns = 20_000.0 + bytes as f64;
     let cpu = SideCpu { process_ns: summary(3000.0), host_ns: summary(ns / 4.0), interrupts_ns: None };
     let host = Some(HostCpu { busy_ns: 5, interrupts_ns: 1, steal_ns: 0 });
-    let usage = Usage { wall_ns: 10, received_bytes: 0, process_ns: 3, host };
+    let usage = Usage { wall_ns: 10, received_bytes: 0, process_ns: Some(3), host };
     let round = NetRound {
         seconds: 0.5,
         transactions: 10,

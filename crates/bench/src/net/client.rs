@@ -6,6 +6,7 @@ use super::handshake::{self, Keys};
 use super::load::{self, LoadError, Phase, Tally};
 use super::message::{Preparation, Reply, Request, Welcome};
 use super::path::NetPath;
+use super::plausibility::{self, Implausible, ServerCpus};
 use super::result::{
     NET_SCHEMA, NetBenchmark, NetCell, NetHost, NetRound, NetSettings, NetTest, Usage, cell_name,
 };
@@ -114,6 +115,8 @@ struct Client<'s> {
     peer: SocketAddr,
     begun: Instant,
     stop: &'s AtomicBool,
+    /// What of the server's counts was left out.
+    implausible: Implausible,
 }
 
 /// The sockets of a test.
@@ -144,6 +147,13 @@ impl Sockets {
     }
 }
 
+/// A reading of the server's counters, with the times between which it read them.
+struct Sample {
+    usage: Usage,
+    asked: Instant,
+    answered: Instant,
+}
+
 /// What was read at both ends of the time that is counted.
 struct Window {
     seconds: f64,
@@ -160,7 +170,7 @@ impl<'s> Client<'s> {
         stream.set_nodelay(true).map_err(|error| fail(error.into()))?;
         let limit = Limit::after(REPLY_MAX, stop);
         let (mut channel, keys) = handshake::open(stream, secret, limit).map_err(fail)?;
-        let welcome = match channel.receive(limit).map_err(fail)? {
+        let mut welcome = match channel.receive(limit).map_err(fail)? {
             Reply::Welcome(welcome) => *welcome,
             Reply::Busy => {
                 let reason = "another client is being served; expected it to end first".to_owned();
@@ -168,7 +178,10 @@ impl<'s> Client<'s> {
             }
             _ => return Err(fail(FrameError::Unexpected)),
         };
-        Ok(Self { channel, keys, welcome, local, peer, begun: Instant::now(), stop })
+        let cut = plausibility::bound(&mut welcome);
+        welcome.warnings.extend(cut);
+        let implausible = Implausible::default();
+        Ok(Self { channel, keys, welcome, local, peer, begun: Instant::now(), stop, implausible })
     }
 
     /// Asks the server, and waits for its reply.
@@ -177,7 +190,9 @@ impl<'s> Client<'s> {
         let sent = self.channel.send(request, limit);
         let reply = sent.and_then(|()| self.channel.receive(limit));
         match reply {
-            Ok(Reply::Failed(reason)) => Err(NetError::Refused { address: self.peer, reason }),
+            Ok(Reply::Failed(reason)) => {
+                Err(NetError::Refused { address: self.peer, reason: plausibility::bounded(&reason) })
+            }
             Ok(reply) => Ok(reply),
             Err(source) => Err(NetError::Session { address: self.peer, source }),
         }
@@ -188,11 +203,22 @@ impl<'s> Client<'s> {
     }
 
     /// The server's counts and CPU times until now.
-    fn sample(&mut self) -> Result<Usage, NetError> {
+    fn sample(&mut self) -> Result<Sample, NetError> {
+        let asked = Instant::now();
         match self.ask(&Request::Sample)? {
-            Reply::Sampled(usage) => Ok(usage),
+            Reply::Sampled(usage) => Ok(Sample { usage, asked, answered: Instant::now() }),
             _ => Err(self.unexpected()),
         }
+    }
+
+    /// What the server took since a sample, as far as it can be.
+    fn since(&mut self, before: &Sample) -> Result<Usage, NetError> {
+        let after = self.sample()?;
+        let ns = |from: Instant, to: Instant| u64::try_from((to - from).as_nanos()).unwrap_or(u64::MAX);
+        // The server read its clock at some time between question and answer.
+        let span = ns(before.answered, after.asked)..=ns(before.asked, after.answered);
+        let cpus = ServerCpus::of(&self.welcome);
+        Ok(self.implausible.between(&before.usage, &after.usage, &span, cpus))
     }
 
     /// How many CPUs other programs keep busy on both hosts, while no test runs.
@@ -200,7 +226,7 @@ impl<'s> Client<'s> {
         let before = (usage(self.begun, 0), self.sample()?);
         self.wait(QUIET, &AtomicBool::new(false))?;
         let client = usage(self.begun, 0).since(&before.0);
-        let server = self.sample()?.since(&before.1);
+        let server = self.since(&before.1)?;
         Ok([client.busy_cpus(), server.busy_cpus()])
     }
 
@@ -258,6 +284,10 @@ impl<'s> Client<'s> {
             })?);
         }
         let Reply::Ended = self.ask(&Request::End)? else { return Err(self.unexpected()) };
+        let (received, sent) = (window.server.received_bytes, sum.sent_bytes);
+        if !test.has_answers() && received > sent {
+            return Err(NetError::Received { cell, address: self.peer, received, sent });
+        }
         Ok((counted(test, bytes, &sum, window), sum))
     }
 
@@ -337,7 +367,7 @@ impl<'s> Client<'s> {
         wait(self, settings.seconds)?;
         phase.cool();
         let (seconds, client) = (start.elapsed().as_secs_f64(), usage(self.begun, 0).since(&client));
-        let server = self.sample()?.since(&server);
+        let server = self.since(&server)?;
         Ok(Window { seconds, client, server })
     }
 
@@ -356,7 +386,8 @@ impl<'s> Client<'s> {
             path: NetPath::between(self.local, self.peer.ip()),
             busy_cpus_before: client_before,
         };
-        let Welcome { made_by, machine: server, path, boot: server_boot, warnings, .. } = self.welcome;
+        let Welcome { made_by, machine: server, path, boot: server_boot, mut warnings, .. } = self.welcome;
+        warnings.extend(self.implausible.warnings());
         let server = NetHost { made_by, machine: server, path, busy_cpus_before: server_before };
         let is_same_kernel = boot().zip(server_boot).map(|(ours, theirs)| ours == theirs);
         let head = Head::new(NET_SCHEMA, origin, machine);
@@ -397,5 +428,124 @@ fn counted(test: NetTest, bytes: Bytes, sum: &Tally, window: Window) -> NetRound
         round_trip_p50_ns: sum.round_trips.percentiles().p50_ns,
         client,
         server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::super::message::Welcome;
+    use super::super::result::HostCpu;
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn secret() -> Secret {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "a secret of the tests").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        Secret::read(&path).unwrap()
+    }
+
+    /// A server that knows the secret, and says what can't be: the n-th sample has n hours of everything.
+    fn lie(listener: &TcpListener, stop: &AtomicBool) {
+        let limit = Limit::after(REPLY_MAX, stop);
+        let stream = listener.accept().unwrap().0;
+        let greeted = handshake::greet(&stream, limit).unwrap();
+        let (mut channel, _) = handshake::accept(stream, &secret(), &greeted, limit).unwrap();
+        let local = "127.0.0.1:1".parse().unwrap();
+        let welcome = Welcome {
+            made_by: "x".repeat(10_000),
+            machine: HostSummary { cpus: 2, ..HostSummary::here() },
+            host_cpus: Some(2),
+            path: NetPath::between(local, local.ip()),
+            boot: None,
+            warnings: Vec::new(),
+            seconds_max: 10.0,
+        };
+        channel.send(&Reply::Welcome(Box::new(welcome)), limit).unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (mut is_udp, mut samples) = (true, 0);
+        let mut streams = Vec::new();
+        while let Ok(request) = channel.receive(limit) {
+            let reply = match request {
+                Request::Prepare(preparation) => {
+                    is_udp = preparation.test == NetTest::UdpRr;
+                    let ports = is_udp.then(|| udp.local_addr().unwrap().port()).into_iter().collect();
+                    Reply::Prepared { cell: 1, ports }
+                }
+                Request::Begin => Reply::Begun,
+                Request::Sample => {
+                    samples += 1;
+                    let ns = samples * 3_600_000_000_000;
+                    let host = HostCpu { busy_ns: ns, interrupts_ns: 0, steal_ns: 0 };
+                    let usage =
+                        Usage { wall_ns: ns, received_bytes: ns, process_ns: Some(ns), host: Some(host) };
+                    Reply::Sampled(usage)
+                }
+                Request::End => Reply::Ended,
+            };
+            let is_prepared = matches!(reply, Reply::Prepared { .. });
+            channel.send(&reply, limit).unwrap();
+            if is_prepared && !is_udp {
+                let mut stream = listener.accept().unwrap().0;
+                handshake::greet(&stream, limit).unwrap();
+                streams.push(thread::spawn(move || while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}));
+            }
+        }
+        streams.into_iter().for_each(|stream| stream.join().unwrap());
+    }
+
+    /// What comes of a short measurement against [`lie`].
+    fn measured(test: NetTest) -> Result<NetBenchmark, NetError> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = AtomicBool::new(false);
+        let settings = NetSettings {
+            tests: vec![test],
+            bytes: vec![Bytes(64)],
+            instances: vec![1],
+            rounds: 2,
+            seconds: 0.05,
+            warm_up_seconds: 0.01,
+            ..NetSettings::default()
+        };
+        let origin = Origin { made_by: String::new(), command: Vec::new(), date: String::new() };
+        let host = HostPort { host: address.ip().to_string(), port: address.port() };
+        thread::scope(|scope| {
+            let server = scope.spawn(|| lie(&listener, &stop));
+            let measured =
+                run_net(&host, &secret(), settings, origin, &AtomicBool::new(false), &mut |_, _| ());
+            server.join().unwrap();
+            measured
+        })
+    }
+
+    #[test]
+    fn counts_that_can_t_be_are_warnings_and_no_figures() {
+        let found = measured(NetTest::UdpRr).unwrap();
+        let warnings = &found.head.warnings;
+        for start in [
+            "server: what it says of itself was not plausible, and was cut or left out: its version",
+            "server: its clock counted 3600.000 s in ",
+            "server: its CPU time of iotoll is not plausible (3600.000 s in ",
+            "server: its CPU time of the whole host is not plausible (3600.000 s in ",
+        ] {
+            assert!(warnings.iter().any(|words| words.starts_with(start)), "{start}: {warnings:#?}");
+        }
+        assert!(found.server.made_by.len() <= 200);
+        assert_eq!(found.server.busy_cpus_before, None);
+        let server = found.cells[0].cpu.server;
+        assert_eq!((server.process_ns, server.host_ns), (None, None));
+        assert!(found.cells[0].rounds.iter().all(|round| round.server.wall_ns < 1_000_000_000));
+    }
+
+    #[test]
+    fn more_bytes_than_were_sent_are_an_error() {
+        let error = measured(NetTest::TcpStream).unwrap_err();
+        assert!(matches!(error, NetError::Received { received: 3_600_000_000_000, .. }), "{error:?}");
     }
 }

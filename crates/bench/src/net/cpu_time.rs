@@ -18,6 +18,19 @@ pub(super) fn of_host() -> Option<HostCpu> {
     parse_stat(&read_to_string("/proc/stat").ok()?)
 }
 
+/// CPUs of the host that are online; `None` if they can't be read.
+pub(super) fn cpus_of_host() -> Option<usize> {
+    Some(count_cpus(&read_to_string("/proc/stat").ok()?)).filter(|cpus| *cpus > 0)
+}
+
+/// Each CPU has a line in `/proc/stat`, beside that of all.
+fn count_cpus(text: &str) -> usize {
+    let is_cpu = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    text.lines().filter(is_cpu).count()
+}
+
 /// The first line of `/proc/stat` (proc_stat(5)).
 fn parse_stat(text: &str) -> Option<HostCpu> {
     let mut fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
@@ -38,6 +51,7 @@ mod tests {
         let found = parse_stat("cpu  10 2 30 4000 500 6 7 8 0 0\ncpu0 1 2 3\n").unwrap();
         let ms = |ns: u64| ns / 1_000_000;
         assert_eq!((ms(found.busy_ns), ms(found.interrupts_ns), ms(found.steal_ns)), (550, 130, 80));
+        assert_eq!(count_cpus("cpu  1 2\ncpu0 1 2\ncpu1 0 0\nintr 5\n"), 2);
         assert_eq!(parse_stat("cpu0 1 2 3"), None);
         assert_eq!(parse_stat("cpu  1 2 3 4 x"), None);
         assert!(parse_stat("cpu  18446744073709551615 1 1 1 1 1 1").is_some());

@@ -41,11 +41,13 @@ pub(super) struct Tally {
     pub(super) round_trips: Latencies,
     pub(super) transactions: u64,
     pub(super) lost: u64,
+    /// Bytes of streams, in all phases.
+    pub(super) sent_bytes: u64,
 }
 
 impl Tally {
     pub(super) fn new() -> Self {
-        Self { round_trips: Latencies::new(), transactions: 0, lost: 0 }
+        Self { round_trips: Latencies::new(), transactions: 0, lost: 0, sent_bytes: 0 }
     }
 
     /// Adds what another thread counted.
@@ -53,6 +55,7 @@ impl Tally {
         self.round_trips.merge(&other.round_trips);
         self.transactions += other.transactions;
         self.lost += other.lost;
+        self.sent_bytes += other.sent_bytes;
     }
 
     fn count(&mut self, started: Instant) {
@@ -184,12 +187,18 @@ pub(super) fn send_stream(
 ) -> Result<Tally, LoadError> {
     poll_stream(stream).map_err(|error| LoadError::Io("setsockopt", error))?;
     let mut buffer = vec![0; bytes];
+    let mut tally = Tally::new();
+    let mut send = |part: &mut [u8]| {
+        let sent = stream.write(part)?;
+        tally.sent_bytes += sent as u64;
+        Ok(sent)
+    };
     while !quit.load(Ordering::Relaxed) {
-        if !move_all(&mut buffer, quit, |part| stream.write(part)) {
+        if !move_all(&mut buffer, quit, &mut send) {
             break;
         }
     }
-    ended(Tally::new(), quit)
+    ended(tally, quit)
 }
 
 /// A connection that ends before it was asked to has failed.

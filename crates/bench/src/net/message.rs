@@ -69,6 +69,8 @@ pub(super) struct Welcome {
     pub(super) made_by: String,
     /// The machine.
     pub(super) machine: HostSummary,
+    /// CPUs of the whole host, also those that the server may not run on; `None` if they can't be read.
+    pub(super) host_cpus: Option<usize>,
     /// The way to the client.
     pub(super) path: NetPath,
     /// The boot of its kernel, to know whether both run on one.

@@ -217,9 +217,9 @@ pub struct Usage {
     pub wall_ns: u64,
     /// Bytes that it received and counted.
     pub received_bytes: u64,
-    /// CPU time of the program.
-    pub process_ns: u64,
-    /// CPU time of the whole host; `None` if it could not be read.
+    /// CPU time of the program; `None` if what a server counted is not plausible.
+    pub process_ns: Option<u64>,
+    /// CPU time of the whole host; `None` if it could not be read, or is not plausible.
     pub host: Option<HostCpu>,
 }
 
@@ -246,7 +246,10 @@ impl Usage {
         Self {
             wall_ns: self.wall_ns.saturating_sub(before.wall_ns),
             received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
-            process_ns: self.process_ns.saturating_sub(before.process_ns),
+            process_ns: self
+                .process_ns
+                .zip(before.process_ns)
+                .map(|(now, before)| now.saturating_sub(before)),
             host: self.host.zip(before.host).map(|(now, before)| host(now, before)),
         }
     }
@@ -291,7 +294,7 @@ impl NetCell {
                 summary(&|round: &NetRound| round.per_transaction(usage(round), ns(usage(round))?))
             };
             SideCpu {
-                process_ns: each(|usage| Some(usage.process_ns)),
+                process_ns: each(|usage| usage.process_ns),
                 host_ns: each(|usage| usage.host.map(|host| host.busy_ns)),
                 interrupts_ns: each(|usage| usage.host.map(|host| host.interrupts_ns)),
             }
@@ -328,7 +331,7 @@ mod tests {
 
     fn usage(wall_ns: u64, process_ns: u64) -> Usage {
         let host = Some(HostCpu { busy_ns: 2 * process_ns, interrupts_ns: process_ns / 2, steal_ns: 0 });
-        Usage { wall_ns, received_bytes: 0, process_ns, host }
+        Usage { wall_ns, received_bytes: 0, process_ns: Some(process_ns), host }
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Session<'_> {
             made_by: made_by.to_owned(),
             warnings: warning::of_side(&machine),
             machine,
+            host_cpus: cpu_time::cpus_of_host(),
             path,
             boot: boot(),
             seconds_max: self.limits.seconds_max,
@@ -231,7 +232,7 @@ pub(super) fn usage(begun: Instant, received_bytes: u64) -> Usage {
     Usage {
         wall_ns: u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
         received_bytes,
-        process_ns: cpu_time::of_process(),
+        process_ns: Some(cpu_time::of_process()),
         host: cpu_time::of_host(),
     }
 }
