@@ -1,6 +1,7 @@
 //! Reads text files that the user names, up to a size limit.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use model::uperf::{Problem, Profile, Variables};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -21,6 +22,15 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64, kind: &str) -> anyhow::Resu
         bail!("{file}: larger than {} MiB; expected a smaller {kind}", bytes_max >> 20);
     }
     Ok(text)
+}
+
+/// Reads a profile of uperf with these variables, which the options `--set` give.
+pub(crate) fn read_profile(path: &Path, variables: &Variables) -> anyhow::Result<Profile> {
+    let text = read_text(path, DESCRIPTION_BYTES_MAX, "profile")?;
+    Profile::read(&text, &path.display().to_string(), variables).map_err(|error| match &error.problem {
+        Problem::Unset(name) => anyhow!("{error}; expected --set {name}=VALUE"),
+        _ => error.into(),
+    })
 }
 
 /// Opens a file or pipe. A plain open of a named pipe would block until it has a writer; here a pipe without one is an error.

@@ -11,7 +11,6 @@ use model::infiniband::trace::Trace;
 use model::infiniband::{AdaptersAnswer, AdaptersExperiment};
 use model::memory_type::MemoryAnswer;
 use model::network::{HostsAnswer, HostsExperiment};
-use model::uperf::Profile;
 use model::{Description, EngineAnswer, FileEvidence};
 use report::Page;
 use serde::Serialize;
@@ -194,10 +193,7 @@ fn with_trace(
 /// The experiment with the uperf profile of `--profile`, if it is given.
 fn with_profile(hosts: HostsExperiment, args: &ModelRun) -> anyhow::Result<HostsExperiment> {
     let Some(path) = &args.profile else { return Ok(hosts) };
-    let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
-    let variables = args.variables.iter().cloned().collect();
-    let file = path.display().to_string();
-    let profile = Profile::read(&text, &file, &variables)?;
+    let profile = input::read_profile(path, &args.variables.iter().cloned().collect())?;
     Ok(hosts.with_profile(&profile)?)
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A shorter read shows no progress.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 /// Time between two lines if standard error is no terminal, so that a log of some minutes stays short.
-const LINE_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two updates of a terminal's line.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 

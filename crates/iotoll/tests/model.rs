@@ -57,7 +57,7 @@ fn two_hosts_talk_and_carry_out_a_profile() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
     };
-    refused(&run(&["--set", "n=8", "--set", "h=server"]), "size");
+    refused(&run(&["--set", "n=8", "--set", "h=server"]), "$size is not set; expected --set size=VALUE");
     refused(&run(&["--set", "n"]), "expected NAME=VALUE");
     let folder = tempfile::tempdir().unwrap();
     let unbounded = folder.path().join("unbounded.xml");

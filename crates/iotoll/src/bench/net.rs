@@ -1,5 +1,7 @@
 //! `iotoll bench net`: measures the network to another host, or serves who measures it.
 
+mod server_log;
+
 use super::given_or_default;
 use crate::cli::BenchNet;
 use crate::input;
@@ -7,8 +9,9 @@ use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use bench::net::{HostPort, ListenAddress, NetSettings, Secret, ServeLimits, ServerEvent, run_net, serve};
-use model::uperf::Profile;
+use bench::net::{HostPort, ListenAddress, NetSettings, Secret, ServeLimits, run_net, serve};
+use server_log::ServerLog;
+use std::time::Instant;
 
 /// Rounds of a profile, unless others are given: one lasts as long as uperf's run.
 const PROFILE_ROUNDS: usize = 3;
@@ -28,33 +31,13 @@ fn listen(args: &BenchNet, address: ListenAddress) -> anyhow::Result<Outcome> {
     let limits =
         ServeLimits { seconds_max: args.seconds_max, instances_max: args.instances_max, is_once: args.once };
     let stop = interrupt::stop_flag()?;
+    let log = ServerLog::new();
     serve(address, &secret, &limits, program_version(), &stop, &|event| {
-        output::print_note(&event_words(&event))
+        if let Some(line) = log.line(&event, Instant::now()) {
+            output::print_note(&line);
+        }
     })?;
     Ok(Outcome::Fine)
-}
-
-/// What happened at the server, in a line.
-fn event_words(event: &ServerEvent) -> String {
-    let chain = |error: &dyn std::error::Error| {
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-    };
-    match event {
-        ServerEvent::Listening { address } => format!(
-            "listening on TCP {address}{}, and on UDP ports of it during tests; end with Ctrl-C",
-            if address.ip().is_unspecified() { ", which is every address of this host" } else { "" }
-        ),
-        ServerEvent::Began { peer } => format!("{peer}: session began"),
-        ServerEvent::Test { peer, test, bytes, instances } => {
-            format!("{peer}: {test}, {bytes} bytes, instances: {instances}")
-        }
-        ServerEvent::Ended { peer, error: None } => format!("{peer}: session ended"),
-        ServerEvent::Ended { peer, error: Some(error) } => format!("{peer}: session ended: {}", chain(error)),
-        ServerEvent::Refused { peer, error: Some(error) } => format!("{peer}: refused: {}", chain(error)),
-        ServerEvent::Refused { peer, error: None } => format!("{peer}: refused: another session is running"),
-        _ => "something else happened".to_owned(),
-    }
 }
 
 /// Measures the network to a host that listens.
@@ -81,11 +64,10 @@ fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
 /// The settings of the profile, or of the command line with defaults for what it does not set.
 fn settings_from(args: &BenchNet, host: &HostPort) -> anyhow::Result<NetSettings> {
     if let Some(path) = &args.profile {
-        let text = input::read_text(path, input::DESCRIPTION_BYTES_MAX, "profile")?;
         // What is given comes later, so it counts.
         let named = std::iter::once(("h".to_owned(), host.host.clone()));
         let variables = named.chain(args.variables.iter().cloned()).collect();
-        let profile = Profile::read(&text, &path.display().to_string(), &variables)?;
+        let profile = input::read_profile(path, &variables)?;
         return Ok(NetSettings::of_profile(&profile, args.rounds.unwrap_or(PROFILE_ROUNDS))?);
     }
     let usual = NetSettings::default();
