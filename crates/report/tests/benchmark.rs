@@ -19,9 +19,9 @@ fn on_a_terminal() {
 fn on_a_page() {
     let page = report::benchmark_page(&made_up());
     assert!(page.contains("A CPU &lt;b&gt;") && !page.contains('\u{1b}'));
-    // A line for each who was measured, a point for each number of threads.
+    // A line for each who was measured, a point for each number of threads and one beside its name.
     assert_eq!(page.matches("<path class=\"line line").count(), 4);
-    assert_eq!(page.matches("<circle class=\"point").count(), 2 * 3 + 2);
+    assert_eq!(page.matches(" class=\"point line").count(), 2 * 3 + 2 + 4);
     assert!(page.contains("FAILED 6.00 ±4 %"), "{page}");
     assert!(page.contains("No small: the space has too many pages."));
     assert!(page.contains("pages in caches: 128 16,384"), "drift is told round by round");

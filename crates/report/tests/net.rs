@@ -129,8 +129,8 @@ fn on_a_terminal_and_on_a_page() {
     assert!(html.contains("A CPU &lt;b&gt;") && !html.contains('\u{1b}'));
     // Two tests: round trips or throughput, and the CPU time of each side.
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 6);
-    // Two lines of two points in each.
-    assert_eq!(html.matches("<circle class=\"point").count(), 24);
+    // Two lines of two points in each, and a point beside each name.
+    assert_eq!(html.matches(" class=\"point line").count(), 36);
     for name in ["udp-rr: median round trip by message size", "tcp-stream: throughput by instances"] {
         assert!(html.contains(name), "{name}");
     }

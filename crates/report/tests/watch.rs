@@ -138,8 +138,8 @@ fn a_finding_is_told_with_what_its_fix_would_save() {
 fn drawings_are_of_all_adapters_and_names_are_escaped() {
     let page = html(&watch(&head(), &record("<script>"), &[]), "watch", "a test");
     assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"), "{page}");
-    // I/O, mappings and CPU time, each a step of two intervals.
-    assert_eq!(page.matches("class=\"line line0\"").count(), 3, "{page}");
+    // I/O, mappings and CPU time, each a step of two intervals, and a piece of the line beside the name.
+    assert_eq!(page.matches("class=\"line line0 dash0\"").count(), 6, "{page}");
     // The table is written within a third of the time.
     assert!(page.contains("iommu_map (table-write): 100 µs, 33.3 % of the time"), "{page}");
 }

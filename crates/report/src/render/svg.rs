@@ -27,6 +27,7 @@ pub(super) const FLAME_STYLE: &str = include_str!("svg/flame.css");
 /// The part of the pages' style that a diagram in its own file needs.
 const FILE_STYLE: &str = "\
 svg { --paper: #fdfdfb; --soft: #5b636d; --line: #d9dcde; background: var(--paper); font-family: system-ui, 'DejaVu Sans', sans-serif }
+svg.plot:root { margin: 0 }
 @media (prefers-color-scheme: dark) { svg { --paper: #15181c; --soft: #9aa3ad; --line: #343a41 } }
 ";
 

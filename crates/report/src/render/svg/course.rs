@@ -1,7 +1,7 @@
 //! Values in the course of time: both axes are linear, from zero.
 
 use super::frame::{
-    BOTTOM, HEADROOM, LEFT, RIGHT, TOP, WIDTH, amounts, colour, frame_of_height, names, round, ticks,
+    BOTTOM, HEADROOM, LABEL, LEFT, RIGHT, TOP, WIDTH, amounts, colour, dash, frame_of_height, round, ticks,
 };
 use crate::page::drawing::{Course, Line};
 use maud::{Markup, html};
@@ -27,11 +27,23 @@ pub(super) fn draw(course: &Course, style: Option<&str>) -> Markup {
         }
         text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { "seconds" }
         @for (index, one) in course.lines.iter().enumerate() {
-            path.line.(colour(index)) d=(path(one, x, y)) { title { (one.name) } }
+            path.line.(colour(index)).(dash(index)) d=(path(one, x, y)) { title { (one.name) } }
         }
-        (names(&course.lines))
+        (key(&course.lines))
     };
     frame_of_height(&course.name, HEIGHT, style, &content)
+}
+
+/// The names of lines beside the drawing, each behind a piece of its line.
+fn key(lines: &[Line]) -> Markup {
+    let left = WIDTH - RIGHT + 8.0;
+    html! {
+        @for (index, line) in lines.iter().enumerate() {
+            @let y = TOP + LABEL * (index as f64 + 1.0);
+            path.line.(colour(index)).(dash(index)) d=(format!("M{left} {}h26", y - 4.0)) {}
+            text.label.(colour(index)) x=(left + 32.0) y=(y) { (line.name) }
+        }
+    }
 }
 
 /// The way of a line.
@@ -54,7 +66,8 @@ mod tests {
         let drawn = draw(&course, None).into_string();
         // The right end and the height of half the highest value.
         assert!(drawn.contains("L610 ") && !drawn.contains("NaN"), "{drawn}");
-        assert_eq!(drawn.matches("class=\"line line0\"").count(), 1, "{drawn}");
+        // The line, and a piece of it beside its name.
+        assert_eq!(drawn.matches("class=\"line line0 dash0\"").count(), 2, "{drawn}");
         let nothing = Course { lines: Vec::new(), ..course };
         assert_eq!(draw(&nothing, None).into_string(), "");
     }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 /// Where the axis of errors begins and ends.
 const FROM: f64 = 140.0;
-const TO: f64 = WIDTH - 24.0;
+const TO: f64 = WIDTH - 68.0;
 /// The largest error on the axis, as a share; dots beyond lie at the edge.
 const ERROR_MAX: f64 = 0.5;
 const ROW_HEIGHT: f64 = 34.0;

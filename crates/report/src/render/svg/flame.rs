@@ -1,6 +1,6 @@
 //! Functions that called each other: a rectangle for each, as wide as its time, on that of its caller.
 
-use super::frame::{LABEL, WIDTH, colour, frame_of_height, round};
+use super::frame::{WIDTH, colour, frame_of_height, round};
 use super::tree::cut_to_width;
 use crate::page::drawing::{Flame, Frame};
 use escape::terminal::plain;
@@ -21,13 +21,10 @@ pub(super) fn draw(flame: &Flame, style: Option<&str>) -> Markup {
     if time <= 0.0 {
         return html! {};
     }
-    let height = depth(&flame.frames) as f64 * ROW + 2.0 * MARGIN + LABEL;
+    let height = depth(&flame.frames) as f64 * ROW + 2.0 * MARGIN;
     let scale = (WIDTH - 2.0 * MARGIN) / time;
-    let content = html! {
-        text.tick x=(MARGIN) y=(LABEL) { (plain(&flame.name)) }
-        (side_by_side(&flame.frames, MARGIN, height - MARGIN, scale))
-    };
-    frame_of_height(&flame.name, height, style, &content)
+    let content = side_by_side(&flame.frames, MARGIN, height - MARGIN, scale);
+    frame_of_height(&plain(&flame.name), height, style, &content)
 }
 
 fn sum(frames: &[Frame]) -> f64 {
@@ -82,13 +79,13 @@ mod tests {
         ];
         let flame = Flame { name: "time".to_owned(), frames };
         let drawn = draw(&flame, None).into_string();
-        // 744 units are 40: 558, 186 and 186, less the gap.
-        assert_eq!(drawn.matches("width=\"557\"").count(), 1, "{drawn}");
-        assert_eq!(drawn.matches("width=\"185\"").count(), 2, "{drawn}");
+        // 788 units are 40: 591, 197 and 197, less the gap.
+        assert_eq!(drawn.matches("width=\"590\"").count(), 1, "{drawn}");
+        assert_eq!(drawn.matches("width=\"196\"").count(), 2, "{drawn}");
         assert!(drawn.contains("caller &lt;30&gt;") && !drawn.contains("NaN"), "{drawn}");
         // The callee is a row above.
-        assert_eq!(drawn.matches("y=\"44\"").count(), 2, "{drawn}");
-        assert_eq!(drawn.matches("y=\"22\"").count(), 1, "{drawn}");
+        assert_eq!(drawn.matches(" y=\"30\"").count(), 2, "{drawn}");
+        assert_eq!(drawn.matches(" y=\"8\"").count(), 1, "{drawn}");
         assert_eq!(draw(&Flame { name: String::new(), frames: Vec::new() }, None).into_string(), "");
     }
 

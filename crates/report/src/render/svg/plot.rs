@@ -1,9 +1,14 @@
 //! Plots: points joined by lines, both axes logarithmic. Zero lies at an axis's beginning, below all powers of ten.
 
-use super::frame::{BOTTOM, COLOURS, HEIGHT, LABEL, LEFT, RIGHT, STEPS, TOP, WIDTH, colour, frame, round};
+use super::frame::{BOTTOM, HEIGHT, LABEL, LEFT, RIGHT, STEPS, TOP, WIDTH, colour, dash, frame, round};
 use crate::page::drawing::{Line, Plot};
 use crate::page::quantity::{figure, grouped};
 use maud::{Markup, html};
+
+/// Shapes of points. With the patterns of dashes they tell the first 20 lines apart without their colours.
+const SHAPES: usize = 4;
+/// What an axis's title ends with, since values of a few powers of ten may look evenly spaced.
+const LOGARITHMIC: &str = " (log scale)";
 
 /// The least distance between lines and the edges, as a power of ten.
 const ROOM: f64 = 0.02;
@@ -81,14 +86,28 @@ impl<'p> Axes<'p> {
                 @if has_zero {
                     text.tick x=(LEFT - 8.0) y=(bottom + 4.0) text-anchor="end" { "0" }
                 }
-                text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { (plot.x_title) }
-                text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0)) text-anchor="middle" { (plot.y_title) }
+                text.axis x=((LEFT + right) / 2.0) y=(HEIGHT - 8.0) text-anchor="middle" { (plot.x_title) (LOGARITHMIC) }
+                text.axis transform=(format!("translate(14 {}) rotate(-90)", (TOP + bottom) / 2.0)) text-anchor="middle" { (plot.y_title) (LOGARITHMIC) }
                 @for (index, line) in plot.lines.iter().enumerate() { (line_and_points(line, index, x, y)) }
-                @for (index, at) in self.labels() {
-                    text.label.(colour(index)) x=(right + 12.0) y=(round(at + 4.0)) { (plot.lines[index].name) }
-                }
+                @for (index, at) in self.labels() { (self.end_of_line(index, at)) }
         };
         frame(&plot.name, style, &content)
+    }
+
+    /// A line's name at its end, behind the shape of its points. Where it was moved away from its line, a thin line leads to it.
+    fn end_of_line(&self, index: usize, at: f64) -> Markup {
+        let line = &self.plot.lines[index];
+        let right = WIDTH - RIGHT;
+        let end = line.points.last().map(|(x, y)| (round(self.x.position(*x)), round(self.y.position(*y))));
+        // A line that ends earlier would have its name too far away.
+        let end = end.filter(|(x, _)| right - x < 1.0);
+        html! {
+            @if let Some((x, y)) = end {
+                path.leader.(colour(index)) d=(format!("M{} {y}L{} {}", x + 4.0, right + 13.0, round(at))) {}
+            }
+            (point(index, right + 17.0, round(at), None))
+            text.label.(colour(index)) x=(right + 26.0) y=(round(at + 4.0)) { (line.name) }
+        }
     }
 
     /// The x of all points, each once.
@@ -168,13 +187,30 @@ fn line_and_points(line: &Line, index: usize, x: &Axis, y: &Axis) -> Markup {
     let places: Vec<(f64, f64)> =
         line.points.iter().map(|point| (round(x.position(point.0)), round(y.position(point.1)))).collect();
     let path: Vec<String> = places.iter().map(|(x, y)| format!("{x} {y}")).collect();
-    let class = colour(index);
     html! {
-        path.line.dashed[index >= COLOURS].(class) d=(format!("M{}", path.join("L"))) {}
-        @for (point, (x, y)) in line.points.iter().zip(&places) {
-            circle.point.(class) cx=(x) cy=(y) r="3.5" { title { (line.name) ": " (point.0) ", " (figure(point.1)) } }
+        path.line.(colour(index)).(dashes(index)) d=(format!("M{}", path.join("L"))) {}
+        @for ((at, value), (x, y)) in line.points.iter().zip(&places) {
+            (point(index, *x, *y, Some(&format!("{}: {at}, {}", line.name, figure(*value)))))
         }
     }
+}
+
+/// The pattern of a line's dashes: the same for as many lines as there are shapes of points.
+fn dashes(index: usize) -> String {
+    dash(index / SHAPES)
+}
+
+/// A point of a line, in the shape that the line's points have.
+fn point(index: usize, x: f64, y: f64, title: Option<&str>) -> Markup {
+    let class = colour(index);
+    let title = html! { @if let Some(title) = title { title { (title) } } };
+    let path = match index % SHAPES {
+        1 => format!("M{} {}h6.4v6.4h-6.4z", round(x - 3.2), round(y - 3.2)),
+        2 => format!("M{x} {}l4.4 7.4h-8.8z", round(y - 4.6)),
+        3 => format!("M{x} {}l4.6 4.6l-4.6 4.6l-4.6 -4.6z", round(y - 4.6)),
+        _ => return html! { circle.point.(class) cx=(x) cy=(y) r="3.5" { (title) } },
+    };
+    html! { path.point.(class) d=(path) { (title) } }
 }
 
 /// A tick's value in words: `1,000`, `0.1`.
@@ -184,6 +220,7 @@ fn tick_name(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::DASHES;
     use super::*;
 
     /// A plot of these lines.
@@ -200,6 +237,28 @@ mod tests {
         assert_eq!(labels.len(), 5);
         assert!(labels.windows(2).all(|two| two[1].1 - two[0].1 >= LABEL - 1e-9), "{labels:?}");
         assert!(labels.iter().all(|(_, at)| (TOP..=HEIGHT - BOTTOM).contains(at)), "{labels:?}");
+    }
+
+    #[test]
+    fn twenty_lines_differ_without_their_colours() {
+        let shape = |index| {
+            let drawn = point(index, 0.0, 0.0, None).into_string();
+            (dashes(index), drawn.replace(&colour(index), ""))
+        };
+        let different: std::collections::BTreeSet<_> = (0..DASHES * SHAPES).map(shape).collect();
+        assert_eq!(different.len(), 20);
+        // All contestants of `iotoll bench map --threads`, and more than there are of any other.
+        let line =
+            |end: u32| Line { name: format!("line {end}"), points: vec![(1.0, 10.0), (8.0, f64::from(end))] };
+        let drawn = draw(&plot(&(1..20).map(line).collect::<Vec<_>>()), None).into_string();
+        assert_eq!(drawn.matches("class=\"leader").count(), 19, "{drawn}");
+    }
+
+    #[test]
+    fn axes_say_that_they_are_logarithmic() {
+        let drawn =
+            draw(&plot(&[Line { name: "one".to_owned(), points: vec![(1.0, 10.0)] }]), None).into_string();
+        assert_eq!(drawn.matches(">a title (log scale)<").count(), 2, "{drawn}");
     }
 
     #[test]
