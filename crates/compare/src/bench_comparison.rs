@@ -2,11 +2,11 @@
 
 use crate::benched::{Figure, figures};
 use crate::comparison::{Comparison, Difference, Doubt, Group, GroupKind, Row, Side, Source};
-use crate::difference::{differences, doubts_of_machines};
+use crate::difference::{differences, doubts_of_machines, joined};
 use crate::document::{Benchmark, DocumentError, Kind, read};
 use crate::head::{ReadHead, Settings};
 use crate::median_ratio::{ROUNDS_MAX, median_ratio};
-use crate::quantity::{Quantity, Unit};
+use crate::quantity::Quantity;
 use std::collections::BTreeMap;
 
 /// Compares two documents of a benchmark. Each is a text and the name of its file.
@@ -35,7 +35,7 @@ pub(crate) fn compare_benched(
         before: Source::new(before.1, head_before),
         after: Source::new(after.1, head_after),
         differences,
-        doubts,
+        doubts: joined(doubts),
     })
 }
 
@@ -94,7 +94,7 @@ fn groups(before: &[Figure], after: &[Figure]) -> Vec<Group> {
 /// A figure before and after. With an interval, the ratio is the median of the ratios of all rounds.
 fn row(before: &Figure, after: &Figure) -> Row {
     let contestant = Some(before.contestant.clone());
-    let row = Row { contestant, ..Row::new(before.quantity, Unit::None) };
+    let row = Row { contestant, ..Row::new(before.quantity, before.unit) };
     let is_zero =
         |figure: &Figure| !figure.rounds.is_empty() && figure.rounds.iter().all(|round| *round == 0.0);
     let reason = match before.rounds.len().max(after.rounds.len()) {

@@ -1,7 +1,8 @@
 //! Documents of `iotoll bench`, as far as they are compared: medians of each case and contestant, and the rounds where a document has them.
 
 use crate::document::{Benchmark, Checked, DocumentError, Flaw, Kind, read};
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, Unit};
+use bench::Bytes;
 use bench::RoundTime;
 use bench::Summary;
 use bench::net::{NetCpu, NetRound, NetTest, SideCpu, Usage};
@@ -15,6 +16,8 @@ pub(crate) struct Figure {
     pub(crate) case: String,
     pub(crate) contestant: String,
     pub(crate) quantity: Quantity,
+    /// What it is divided by.
+    pub(crate) unit: Unit,
     pub(crate) median: f64,
     /// The figure of each round; empty if the document has none.
     pub(crate) rounds: Vec<f64>,
@@ -89,6 +92,7 @@ impl ThreadsCase {
             case: case.clone(),
             contestant: contestant.to_owned(),
             quantity,
+            unit: Unit::None,
             median: summary.median,
             rounds: measured.rounds.iter().map(ns).collect(),
         };
@@ -112,7 +116,8 @@ impl Figures for Threads {
 /// A figure without rounds, if it was measured.
 fn figure(case: String, contestant: &str, quantity: Quantity, summary: Option<&Summary>) -> Option<Figure> {
     let contestant = contestant.to_owned();
-    Some(Figure { case, contestant, quantity, median: summary?.median, rounds: Vec::new() })
+    let unit = Unit::None;
+    Some(Figure { case, contestant, quantity, unit, median: summary?.median, rounds: Vec::new() })
 }
 
 /// `iotoll bench map`.
@@ -226,6 +231,7 @@ struct NetCell {
     bytes: u64,
     instances: u16,
     transactions_per_second: Option<Summary>,
+    bytes_per_second: Option<Summary>,
     round_trip_p50_ns: Option<Summary>,
     cpu: NetCpu,
     rounds: Vec<NetRound>,
@@ -240,19 +246,24 @@ impl NetCell {
         summary: Option<Summary>,
         of_round: &dyn Fn(&NetRound) -> Option<f64>,
     ) -> Option<Figure> {
-        let word = if self.instances == 1 { "instance" } else { "instances" };
-        let case = format!("{}, {} bytes, {} {word}", self.test, self.bytes, self.instances);
         let rounds: Option<Vec<f64>> = self.rounds.iter().map(of_round).collect();
         let rounds = rounds.filter(|rounds| rounds.iter().all(|round| round.is_finite())).unwrap_or_default();
-        Some(Figure { rounds, ..figure(case, side, quantity, summary.as_ref())? })
+        Some(Figure { rounds, ..figure(self.case(), side, quantity, summary.as_ref())? })
+    }
+
+    /// `tcp-stream, 8 KiB messages, 4 instances`
+    fn case(&self) -> String {
+        let word = if self.instances == 1 { "instance" } else { "instances" };
+        let messages = if self.test.has_answers() { "" } else { " messages" };
+        format!("{}, {}{messages}, {} {word}", self.test, Bytes(self.bytes), self.instances)
     }
 
     /// CPU time of a side.
     fn cpu(&self, side: &str, cpu: &SideCpu, usage: fn(&NetRound) -> &Usage) -> Vec<Option<Figure>> {
         let part = |quantity, summary, ns: fn(&Usage) -> Option<u64>| {
-            self.figure(side, quantity, summary, &|round| {
-                round.per_transaction(usage(round), ns(usage(round))?)
-            })
+            let each = |round: &NetRound| round.per_transaction(usage(round), ns(usage(round))?);
+            let unit = if self.test.has_answers() { Unit::Transaction } else { Unit::Message };
+            Some(Figure { unit, ..self.figure(side, quantity, summary, &each)? })
         };
         vec![
             part(Quantity::ProcessCpuNs, cpu.process_ns, |usage| usage.process_ns),
@@ -267,13 +278,19 @@ impl NetCell {
 impl Figures for Net {
     fn figures(&self) -> Vec<Figure> {
         let of_cell = |cell: &NetCell| -> Vec<Option<Figure>> {
-            let rate = cell.transactions_per_second;
+            let rate = match cell.test.has_answers() {
+                true => {
+                    let rate = cell.transactions_per_second;
+                    cell.figure("", Quantity::TransactionsPerSecond, rate, &|round| Some(round.rate()))
+                }
+                // What a message of a stream is, only this program knows.
+                false => cell.figure("", Quantity::StreamBytesPerSecond, cell.bytes_per_second, &|round| {
+                    Some(round.bytes as f64 / round.seconds)
+                }),
+            };
             let trip = cell.round_trip_p50_ns;
             let trip_of = |round: &NetRound| round.round_trip_p50_ns.map(|ns| ns as f64);
-            let mut figures = vec![
-                cell.figure("", Quantity::TransactionsPerSecond, rate, &|round| Some(round.rate())),
-                cell.figure("", Quantity::RoundTripNs, trip, &trip_of),
-            ];
+            let mut figures = vec![rate, cell.figure("", Quantity::RoundTripNs, trip, &trip_of)];
             figures.extend(cell.cpu("client", &cell.cpu.client, |round| &round.client));
             figures.extend(cell.cpu("server", &cell.cpu.server, |round| &round.server));
             figures

@@ -46,3 +46,16 @@ pub(crate) fn doubts_of_machines(before: &ReadHead, after: &ReadHead) -> Vec<Dou
     });
     of_cpus.into_iter().chain(warnings).collect()
 }
+
+/// Each doubt once: what is said of both documents becomes one doubt about both.
+pub(crate) fn joined(doubts: Vec<Doubt>) -> Vec<Doubt> {
+    let mut all: Vec<Doubt> = Vec::new();
+    for doubt in doubts {
+        match all.iter_mut().find(|known| known.words == doubt.words) {
+            Some(known) if known.side != doubt.side => known.side = None,
+            Some(_) => {}
+            None => all.push(doubt),
+        }
+    }
+    all
+}

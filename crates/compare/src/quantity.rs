@@ -35,13 +35,15 @@ pub enum Quantity {
     ReadsPerSecond,
     /// Reads of a disk per second of CPU time.
     ReadsPerCpuSecond,
-    /// Answered requests, or messages of a stream, per second.
+    /// Answered requests per second.
     TransactionsPerSecond,
+    /// Bytes of streams per second, without headers.
+    StreamBytesPerSecond,
     /// Nanoseconds of the median round trip.
     RoundTripNs,
-    /// CPU nanoseconds of the measuring program per transaction.
+    /// CPU nanoseconds of the measuring program.
     ProcessCpuNs,
-    /// CPU nanoseconds of a whole host per transaction.
+    /// CPU nanoseconds of a whole host.
     HostCpuNs,
     /// Of these, nanoseconds in interrupts and softirqs.
     InterruptsCpuNs,
@@ -58,6 +60,10 @@ pub enum Unit {
     Packet,
     /// Requests and packets together.
     Io,
+    /// Transactions of the network: a request and its answer.
+    Transaction,
+    /// Messages of a stream.
+    Message,
     /// Seconds.
     Second,
     /// Nothing: the quantity is a rate already.
@@ -71,6 +77,8 @@ impl Unit {
             Self::Request => "request",
             Self::Packet => "packet",
             Self::Io => "I/O",
+            Self::Transaction => "transaction",
+            Self::Message => "message",
             Self::Second => "second",
             Self::None => "",
         }

@@ -1,7 +1,7 @@
 //! Two documents of `iotoll watch`, compared.
 
 use crate::comparison::{Comparison, Difference, Doubt, Group, GroupKind, Row, Side, Source};
-use crate::difference::{differences, doubts_of_machines};
+use crate::difference::{differences, doubts_of_machines, joined};
 use crate::document::{DocumentError, Kind, read};
 use crate::explanation::explain;
 use crate::head::ReadHead;
@@ -47,7 +47,7 @@ pub(crate) fn compare_watched(
         before: source(before.1, heads.before, documents.before),
         after: source(after.1, heads.after, documents.after),
         differences,
-        doubts,
+        doubts: joined(doubts),
         groups: groups(documents, &devices),
     })
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use compare::{GroupKind, Quantity, Sign};
+use compare::{GroupKind, Quantity, Side, Sign, Unit};
 use serde_json::{Value, json};
 use support::{compared, compared_texts};
 
@@ -158,6 +158,7 @@ fn net(round_trips: &[u64]) -> Value {
     let side =
         json!({"process_ns": summary(middle / 4.0), "host_ns": summary(middle / 2.0), "interrupts_ns": null});
     let cell = json!({"test": "udp-rr", "bytes": 64, "instances": 1, "transactions_per_second": summary(1000.0),
+        "bytes_per_second": summary(64_000.0),
         "round_trip_p50_ns": summary(middle), "cpu": {"client": side, "server": side}, "rounds": rounds});
     document("iotoll.bench-net/1", json!({"cells": [cell]}))
 }
@@ -167,7 +168,7 @@ fn networks_are_compared_by_rate_round_trip_and_cpu_time_of_both_sides() {
     let before = net(&[980, 990, 1000, 1010, 1020]);
     let found = compared(&before, &net(&[480, 490, 500, 510, 520])).unwrap();
     let [group] = &found.groups[..] else { panic!("{found:?}") };
-    assert_eq!(group.name, "udp-rr, 64 bytes, 1 instance");
+    assert_eq!(group.name, "udp-rr, 64 B, 1 instance");
     let rows: Vec<(&str, Quantity, Option<Sign>)> =
         group.rows.iter().map(|row| (row.contestant.as_deref().unwrap(), row.quantity, row.sign)).collect();
     let less = Some(Sign::Less);
@@ -185,6 +186,7 @@ fn networks_are_compared_by_rate_round_trip_and_cpu_time_of_both_sides() {
     let host = &group.rows[3];
     assert_eq!((host.before, host.after), (Some(500.0), Some(250.0)));
     assert!((host.ratio.unwrap() - 0.5).abs() < 0.01, "{host:?}");
+    assert_eq!(host.unit, Unit::Transaction);
     let mut hostile = before.clone();
     for round in hostile["cells"][0]["rounds"].as_array_mut().unwrap() {
         round["seconds"] = 0.0.into();
@@ -192,4 +194,42 @@ fn networks_are_compared_by_rate_round_trip_and_cpu_time_of_both_sides() {
     }
     let found = compared(&hostile, &before).unwrap();
     assert!(found.groups[0].rows.iter().any(|row| row.reason.is_some()));
+}
+
+/// A stream has no transactions: its throughput is compared, and CPU time per message.
+#[test]
+fn streams_are_compared_by_throughput_and_messages() {
+    let mut before = net(&[980, 990, 1000, 1010, 1020]);
+    before["cells"][0]["test"] = "tcp-stream".into();
+    before["cells"][0]["bytes"] = 8192.into();
+    before["cells"][0]["round_trip_p50_ns"] = Value::Null;
+    let mut after = before.clone();
+    after["cells"][0]["bytes_per_second"] = summary(128_000.0);
+    for round in after["cells"][0]["rounds"].as_array_mut().unwrap() {
+        round["bytes"] = 128_000.into();
+    }
+    let found = compared(&before, &after).unwrap();
+    let [group] = &found.groups[..] else { panic!("{found:?}") };
+    assert_eq!(group.name, "tcp-stream, 8 KiB messages, 1 instance");
+    let throughput = &group.rows[0];
+    assert_eq!(throughput.quantity, Quantity::StreamBytesPerSecond);
+    assert_eq!((throughput.before, throughput.after), (Some(64_000.0), Some(128_000.0)));
+    assert_eq!(throughput.sign, Some(Sign::More));
+    assert!(group.rows[1..].iter().all(|row| row.unit == Unit::Message), "{group:?}");
+}
+
+#[test]
+fn what_both_documents_say_is_said_once() {
+    let mut before = net(&[980, 990, 1000, 1010, 1020]);
+    before["warnings"] = json!(["a debug build", "a busy machine"]);
+    let mut after = before.clone();
+    after["warnings"] = json!(["a debug build", "a busy machine at night", "a busy machine at night"]);
+    let found = compared(&before, &after).unwrap();
+    let doubts: Vec<(Option<Side>, &str)> =
+        found.doubts.iter().map(|doubt| (doubt.side, doubt.words.as_str())).collect();
+    let (before, after) = (Some(Side::Before), Some(Side::After));
+    assert_eq!(
+        doubts,
+        [(None, "a debug build"), (before, "a busy machine"), (after, "a busy machine at night")]
+    );
 }

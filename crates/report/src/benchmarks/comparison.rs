@@ -39,8 +39,8 @@ pub fn comparison(comparison: &Comparison) -> Page {
 
 /// A doubt, with the document it is about.
 fn doubt(doubt: &Doubt) -> String {
-    let side = doubt.side.map(|side| format!("{}: ", side.word())).unwrap_or_default();
-    shorten(&format!("{side}{}", plain(&doubt.words)), TEXT_WIDTH_MAX)
+    let side = doubt.side.map_or("both", Side::word);
+    shorten(&format!("{side}: {}", plain(&doubt.words)), TEXT_WIDTH_MAX)
 }
 
 /// Where a document comes from.
@@ -227,9 +227,10 @@ fn row_name(row: &Row) -> String {
         Quantity::ReadsPerSecond => "reads per second",
         Quantity::ReadsPerCpuSecond => "reads per CPU second",
         Quantity::TransactionsPerSecond => "transactions per second",
+        Quantity::StreamBytesPerSecond => "throughput",
         Quantity::RoundTripNs => "round trip",
-        Quantity::ProcessCpuNs => "CPU time of iotoll per transaction",
-        Quantity::HostCpuNs => "CPU time of the host per transaction",
+        Quantity::ProcessCpuNs => &format!("CPU time of iotoll per {}", row.unit.word()),
+        Quantity::HostCpuNs => &format!("CPU time of the whole host per {}", row.unit.word()),
         Quantity::InterruptsCpuNs => "of it interrupts",
     };
     if contestant.is_empty() { quantity.to_owned() } else { format!("{contestant}, {quantity}") }
@@ -247,6 +248,7 @@ fn value_words(quantity: Quantity, value: f64) -> String {
         | Quantity::HostCpuNs
         | Quantity::InterruptsCpuNs => time(value),
         Quantity::BouncedBytes => bytes(value as u64),
+        Quantity::StreamBytesPerSecond => format!("{}/s", bytes(value as u64)),
         Quantity::Io
         | Quantity::ReadsPerSecond
         | Quantity::ReadsPerCpuSecond
