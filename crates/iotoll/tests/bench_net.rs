@@ -162,7 +162,7 @@ fn two_documents_are_compared() {
     let shown = text(&compared.stdout);
     assert_eq!(compared.status.code(), Some(0), "{}", text(&compared.stderr));
     for words in
-        ["udp-rr, 64 bytes, 1 instance", "round trip", "server, CPU time of the host per transaction"]
+        ["udp-rr, 64 B, 1 instance", "round trip", "server, CPU time of the whole host per transaction"]
     {
         assert!(shown.contains(words), "{words}: {shown}");
     }

@@ -39,14 +39,29 @@ pub(super) fn of_benchmark(benchmark: &NetBenchmark, of_server: &[String]) -> Ve
     if benchmark.settings.are_processes {
         warnings.push("the profile's processes ran as threads".to_owned());
     }
-    let sides = [("client", &benchmark.client), ("server", &benchmark.server)];
-    warnings
-        .extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_path(&host.path)?))));
-    warnings.extend(of_side(&benchmark.client.machine).iter().map(|words| format!("client: {words}")));
-    warnings.extend(of_server.iter().map(|words| format!("server: {words}")));
-    warnings.extend(sides.iter().filter_map(|(side, host)| Some(format!("{side}: {}", of_busy(host)?))));
+    let NetBenchmark { client, server, .. } = benchmark;
+    warnings.extend(of_sides(of_path(&client.path), of_path(&server.path)));
+    warnings.extend(of_sides(of_side(&client.machine), of_server.iter().cloned()));
+    warnings.extend(of_sides(of_busy(client), of_busy(server)));
     warnings.extend(of_lost(&benchmark.cells));
     warnings.extend(of_spread(&benchmark.cells));
+    warnings
+}
+
+/// Warnings of both sides with the side's name. What both say is said once.
+fn of_sides(
+    client: impl IntoIterator<Item = String>,
+    server: impl IntoIterator<Item = String>,
+) -> Vec<String> {
+    let mut server: Vec<String> = server.into_iter().collect();
+    let mut warnings = Vec::new();
+    for words in client {
+        let number = server.len();
+        server.retain(|other| *other != words);
+        let sides = if server.len() < number { "both" } else { "client" };
+        warnings.push(format!("{sides}: {words}"));
+    }
+    warnings.extend(server.iter().map(|words| format!("server: {words}")));
     warnings
 }
 
@@ -119,4 +134,17 @@ fn of_spread(cells: &[NetCell]) -> Option<String> {
         worst.name(),
         spread(worst) * 100.0
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_sides_say_is_said_once() {
+        let words = |all: &[&str]| all.iter().map(|&words| words.to_owned()).collect::<Vec<_>>();
+        let found = of_sides(words(&["loopback", "a busy machine"]), words(&["slow", "loopback"]));
+        assert_eq!(found, ["both: loopback", "client: a busy machine", "server: slow"]);
+        assert_eq!(of_sides(None, words(&["slow"])), ["server: slow"]);
+    }
 }
