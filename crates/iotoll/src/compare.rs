@@ -63,6 +63,5 @@ fn show(args: &Compare, comparison: &Comparison) -> anyhow::Result<Outcome> {
 fn write_page(args: &Compare, page: impl Fn() -> Page) -> anyhow::Result<()> {
     let Some(file) = &args.html else { return Ok(()) };
     WholeFile::write(file, report::html(&page(), "iotoll · compare", program_version()).as_bytes())?;
-    output::print_note(&format!("{} written", file.display()));
     Ok(())
 }

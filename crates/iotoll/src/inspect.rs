@@ -27,7 +27,6 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let inspection = Inspection::with_basis(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
         WholeFile::write(file, report::inspection_page(&inspection, program_version()).as_bytes())?;
-        output::print_note(&format!("{} written", file.display()));
     }
     match (args.json, args.adapter) {
         (true, only) => {

@@ -11,7 +11,7 @@ pub(crate) mod show;
 use crate::cli::Lab;
 use crate::input;
 use crate::inspect::program_version;
-use crate::output::{self, Outcome};
+use crate::output::Outcome;
 use crate::whole_file::WholeFile;
 use anyhow::Context;
 use lab::kernel::{KernelChoice, Series};
@@ -48,6 +48,5 @@ fn kernel_choice(preset: &Preset) -> anyhow::Result<KernelChoice> {
 fn write_page(sheets: &[TollSheet], file: Option<&Path>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
     WholeFile::write(file, report::toll_page(sheets, PriceList::builtin(), program_version()).as_bytes())?;
-    output::print_note(&format!("{} written", file.display()));
     Ok(())
 }

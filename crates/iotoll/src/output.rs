@@ -10,6 +10,7 @@ use report::{Length, Page, Style};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The result of a command that did not fail; it becomes the exit status.
@@ -124,6 +125,11 @@ pub(crate) fn stderr_for_command() -> anyhow::Result<std::process::Stdio> {
 /// Writes one line to standard error. Write errors are ignored.
 pub(crate) fn print_note(words: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::plain(words));
+}
+
+/// Says on standard error that a file was written.
+pub(crate) fn print_written(file: &Path) {
+    print_note(&format!("{} written", file.display()));
 }
 
 /// Writes several lines to standard error, with the report's colours. Write errors are ignored.

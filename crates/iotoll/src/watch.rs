@@ -150,7 +150,7 @@ fn show(
         match price_list(&inspection.host, &record, &head)? {
             Some(list) => {
                 WholeFile::write_new([path.clone()], list.as_bytes())?;
-                output::print_note(&format!("{} written", path.display()));
+                output::print_written(path);
             }
             None => output::print_note(&format!(
                 "{} not written: fewer than 100 invalidations and hypercalls were timed",

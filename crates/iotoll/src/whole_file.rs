@@ -1,5 +1,6 @@
 //! An output file that appears at its path only when it is complete. Devices and pipes are written directly.
 
+use crate::output;
 use crate::pending_file::PendingFile;
 use anyhow::{Context, bail};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -48,9 +49,11 @@ impl WholeFile {
         Ok(Self { path: path.to_owned(), output })
     }
 
-    /// Writes a complete file.
+    /// Writes a complete file, and says so.
     pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-        Self::create(path)?.write_and_save(bytes)
+        Self::create(path)?.write_and_save(bytes)?;
+        output::print_written(path);
+        Ok(())
     }
 
     /// Writes a complete file that its owner alone may read.

@@ -24,7 +24,8 @@ fn a_document_and_a_page() {
         ["--scenario", "pairs,handoff", "--contestant", "direct", "--json", "--html", page.to_str().unwrap()];
     let output = bench(&[&TINY[..], &own].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stderr.is_empty(), "no progress where nobody watches: {}", text(&output.stderr));
+    let written = format!("{} written\n", page.display());
+    assert_eq!(text(&output.stderr), written, "no progress where nobody watches");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], "iotoll.bench/1");
     assert_eq!(document["baseline"], "direct");

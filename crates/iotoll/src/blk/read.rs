@@ -39,6 +39,7 @@ pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
     let blocks = read?;
     file.map_or(Ok(()), WholeFile::save)?;
     output::print_note(&format!("{blocks} blocks read"));
+    args.output.iter().for_each(|path| output::print_written(path));
     Ok(Outcome::Fine)
 }
 

@@ -1,7 +1,6 @@
 //! `--flame FILE`: the files that the flame graphs of a run are written to.
 
 use crate::flame_file::{FlameFile, FlameFormat};
-use crate::output;
 use crate::whole_file::{WholeFile, folder_of};
 use anyhow::{Context, ensure};
 use escape::terminal::lines;
@@ -38,7 +37,6 @@ impl FlameFiles {
         };
         let path = self.path(&flame.heading);
         WholeFile::write(&path, lines(&text).as_bytes()).context("the flame graph was not saved")?;
-        output::print_note(&format!("wrote {}", path.display()));
         Ok(())
     }
 

@@ -170,7 +170,6 @@ impl<'a> Session<'a> {
         text.push('\n');
         let path = folder.join(format!("{}.json", sheet.preset));
         WholeFile::write(&path, text.as_bytes())?;
-        output::print_note(&format!("wrote {}", path.display()));
         Ok(())
     }
 }
