@@ -83,7 +83,7 @@ fn all_tests_are_measured_over_loopback() {
             }
         }
         let warnings = found.head.warnings.join("\n");
-        for words in ["both sides run on one kernel", "both: loopback"] {
+        for words in ["both sides run on one kernel", "client and server: loopback"] {
             assert!(warnings.contains(words), "{words}: {warnings}");
         }
         assert!(serde_json::to_string(&found).is_ok());

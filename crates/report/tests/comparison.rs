@@ -60,3 +60,24 @@ fn what_a_document_holds_reaches_no_terminal_and_no_page_as_a_command() {
         assert!(!html.contains("<script>") && !html.contains('\u{1b}'), "{from}");
     }
 }
+
+/// Streams are bits per second as in `iotoll bench net`; a warning of both documents names both.
+#[test]
+fn streams_and_warnings_of_both_are_in_words() {
+    let mut found = comparison("strict", "strict", ("", ""));
+    found.doubts = vec![compare::Doubt { side: None, words: "a busy machine".to_owned() }];
+    let row = &mut found.groups[0].rows[0];
+    row.quantity = compare::Quantity::StreamBytesPerSecond;
+    (row.before, row.after) = (Some(1.25e8), Some(2.5e8));
+    let host = &mut found.groups[0].rows[1];
+    (host.quantity, host.unit) = (compare::Quantity::HostCpuNs, compare::Unit::Message);
+    let shown = text(&found, 100);
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "warning BEFORE and AFTER: a busy machine",
+        "throughput 1.00 Gbit/s 2.00 Gbit/s",
+        "CPU time of the whole host per message",
+    ] {
+        assert!(flat.contains(words), "{words}: {shown}");
+    }
+}

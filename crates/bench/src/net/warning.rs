@@ -58,7 +58,7 @@ fn of_sides(
     for words in client {
         let number = server.len();
         server.retain(|other| *other != words);
-        let sides = if server.len() < number { "both" } else { "client" };
+        let sides = if server.len() < number { "client and server" } else { "client" };
         warnings.push(format!("{sides}: {words}"));
     }
     warnings.extend(server.iter().map(|words| format!("server: {words}")));
@@ -144,7 +144,7 @@ mod tests {
     fn what_both_sides_say_is_said_once() {
         let words = |all: &[&str]| all.iter().map(|&words| words.to_owned()).collect::<Vec<_>>();
         let found = of_sides(words(&["loopback", "a busy machine"]), words(&["slow", "loopback"]));
-        assert_eq!(found, ["both: loopback", "client: a busy machine", "server: slow"]);
+        assert_eq!(found, ["client and server: loopback", "client: a busy machine", "server: slow"]);
         assert_eq!(of_sides(None, words(&["slow"])), ["server: slow"]);
     }
 }

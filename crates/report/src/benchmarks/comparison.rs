@@ -39,7 +39,7 @@ pub fn comparison(comparison: &Comparison) -> Page {
 
 /// A doubt, with the document it is about.
 fn doubt(doubt: &Doubt) -> String {
-    let side = doubt.side.map_or("both", Side::word);
+    let side = doubt.side.map_or("BEFORE and AFTER", Side::word);
     shorten(&format!("{side}: {}", plain(&doubt.words)), TEXT_WIDTH_MAX)
 }
 
@@ -248,7 +248,7 @@ fn value_words(quantity: Quantity, value: f64) -> String {
         | Quantity::HostCpuNs
         | Quantity::InterruptsCpuNs => time(value),
         Quantity::BouncedBytes => bytes(value as u64),
-        Quantity::StreamBytesPerSecond => format!("{}/s", bytes(value as u64)),
+        Quantity::StreamBytesPerSecond => format!("{} Gbit/s", figure(value * 8.0 / 1e9)),
         Quantity::Io
         | Quantity::ReadsPerSecond
         | Quantity::ReadsPerCpuSecond

@@ -116,8 +116,7 @@ fn add_test(page: &mut Page, benchmark: &NetBenchmark, test: NetTest) {
         page.prose("Datagrams without an answer within 200 ms, of all rounds:", 2);
         page.table(by_size(benchmark, &cells, &|cell| grouped(cell.lost)));
     }
-    let each = if test.has_answers() { "transaction" } else { "message of a stream" };
-    page.prose(format!("CPU time per {each}:"), 2);
+    page.prose(format!("CPU time per {}:", net_drawings::unit(test)), 2);
     page.table(cpu_table(benchmark, &cells));
     add_drawings(page, net_drawings::cpu_times(benchmark, test));
 }

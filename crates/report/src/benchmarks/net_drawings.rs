@@ -28,11 +28,17 @@ pub(super) fn cpu_times(benchmark: &NetBenchmark, test: NetTest) -> Vec<Drawing>
     let sides: [(&str, Value); 2] =
         [("client", |cell| cell.cpu.client.host_ns), ("server", |cell| cell.cpu.server.host_ns)];
     let drawing = |(side, value): (&str, Value)| {
-        let name = format!("{test}: CPU time of the {side}'s whole host per transaction by message size");
-        let y_title = format!("CPU time of the {side}'s host per transaction, µs");
+        let each = unit(test);
+        let name = format!("{test}: CPU time of the {side}'s whole host per {each} by message size");
+        let y_title = format!("CPU time of the whole host per {each}, µs");
         plot(name, SIZE, &y_title, lines_by_size(benchmark, test, value))
     };
     sides.into_iter().filter_map(drawing).collect()
+}
+
+/// What CPU time is divided by.
+pub(super) fn unit(test: NetTest) -> &'static str {
+    if test.has_answers() { "transaction" } else { "message" }
 }
 
 /// The title of an axis of sizes.
