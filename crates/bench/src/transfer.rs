@@ -93,7 +93,8 @@ pub fn run_transfer(
             done += 1;
         }
     }
-    let memories = measurements.into_iter().map(Measurement::row).collect();
+    let memories: Vec<TransferRow> = measurements.into_iter().map(Measurement::row).collect();
+    head.warnings.splice(0..0, memories.iter().filter_map(warning_of_differences));
     let mut guard = Controller::lock(controller);
     guard.delete(device.into_queue())?;
     guard.free(own)?;
@@ -106,6 +107,13 @@ pub fn run_transfer(
         forces_snooping: source.forces_snooping,
         memories,
     })
+}
+
+/// A warning about a memory in which data differed.
+fn warning_of_differences(row: &TransferRow) -> Option<String> {
+    let kind = row.memory_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    (row.miscompares() > 0)
+        .then(|| format!("data differed in {}{kind}: its rates are those of transfers that failed", row.name))
 }
 
 /// Reasons to doubt the results.

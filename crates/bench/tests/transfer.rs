@@ -147,6 +147,10 @@ fn what_the_cpu_had_stored_before_is_called_stale() {
     assert_eq!(coherent.to_memory.miscompares, 0);
     assert_eq!(other.to_memory.miscompares, other.to_memory.words);
     assert!(other.to_memory.first_miscompare.unwrap().is_stale);
+    assert_eq!(
+        benchmark.head.warnings[0],
+        "data differed in not coherent (WB): its rates are those of transfers that failed"
+    );
     assert_eq!(benchmark.miscompares(), other.to_memory.words);
 }
 

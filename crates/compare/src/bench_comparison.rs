@@ -1,6 +1,6 @@
 //! Two documents of `iotoll bench`, compared.
 
-use crate::benched::{Figure, figures};
+use crate::benched::{Figure, figures, memory_types};
 use crate::comparison::{Comparison, Difference, Doubt, Group, GroupKind, Row, Side, Source};
 use crate::difference::{differences, doubts_of_machines, joined};
 use crate::document::{Benchmark, DocumentError, Kind, read};
@@ -25,6 +25,10 @@ pub(crate) fn compare_benched(
     let settings = |(text, file)| read::<Settings>(text, file, kind);
     let mut differences = differences(&head_before, &head_after);
     differences.extend(settings_differences(&settings(before)?, &settings(after)?));
+    differences.extend(memory_type_differences(
+        &memory_types(of, before.0, before.1)?,
+        &memory_types(of, after.0, after.1)?,
+    ));
     let figures_before = figures(of, before.0, before.1)?;
     let figures_after = figures(of, after.0, after.1)?;
     let mut doubts = doubts_of_machines(&head_before, &head_after);
@@ -49,6 +53,22 @@ fn settings_differences(before: &Settings, after: &Settings) -> Vec<Difference> 
     let different = pairs.filter(|(_, before, after)| before != after);
     different
         .map(|(name, before, after)| Difference { what: format!("setting {name}"), before, after })
+        .collect()
+}
+
+/// Memories that are of another type.
+fn memory_type_differences(
+    before: &BTreeMap<String, Option<String>>,
+    after: &BTreeMap<String, Option<String>>,
+) -> Vec<Difference> {
+    let both = before.iter().filter_map(|(name, before)| Some((name, before, after.get(name)?)));
+    let different = both.filter(|(_, before, after)| before != after);
+    different
+        .map(|(name, before, after)| Difference {
+            what: format!("memory type of {name}"),
+            before: before.clone(),
+            after: after.clone(),
+        })
         .collect()
 }
 

@@ -3,11 +3,10 @@
 use crate::document::{Benchmark, Checked, DocumentError, Flaw, Kind, read};
 use crate::quantity::{Quantity, Unit};
 use bench::Bytes;
-use bench::RoundTime;
-use bench::Summary;
 use bench::net::{NetCpu, NetRound, NetTest, SideCpu, Usage};
+use bench::{RoundTime, Summary, TransferRound};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was measured of a contestant in a case.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +30,7 @@ pub(crate) fn figures(of: Benchmark, text: &str, file: &str) -> Result<Vec<Figur
         Benchmark::Map => read::<Map>(text, file, kind)?.figures(),
         Benchmark::Memtype => read::<Memtype>(text, file, kind)?.figures(),
         Benchmark::Blk => read::<Blk>(text, file, kind)?.figures(),
+        Benchmark::Transfer => read::<Transfers>(text, file, kind)?.figures(),
         Benchmark::Net => read::<Net>(text, file, kind)?.figures(),
     })
 }
@@ -216,6 +216,62 @@ impl Figures for Blk {
             .map(|(quantity, summary)| figure(case(), &row.way, quantity, summary.as_ref()))
         };
         cells.flat_map(figures).flatten().collect()
+    }
+}
+
+/// `iotoll bench transfer`.
+#[derive(Deserialize)]
+struct Transfers {
+    memories: Vec<TransferMemory>,
+}
+
+#[derive(Deserialize)]
+struct TransferMemory {
+    name: String,
+    memory_type: Option<String>,
+    rounds: Vec<TransferRound>,
+}
+
+/// The memory type of each memory of a document that has them, by name.
+pub(crate) fn memory_types(
+    of: Benchmark,
+    text: &str,
+    file: &str,
+) -> Result<BTreeMap<String, Option<String>>, DocumentError> {
+    match of {
+        Benchmark::Transfer => {
+            let memories = read::<Transfers>(text, file, Kind::Bench(of))?.memories;
+            Ok(memories.into_iter().map(|memory| (memory.name, memory.memory_type)).collect())
+        }
+        _ => Ok(BTreeMap::new()),
+    }
+}
+
+/// Who accesses memory how, and the rate of that.
+type TransferRate = (&'static str, fn(&TransferRound) -> Option<f64>);
+
+const TRANSFER_RATES: [TransferRate; 4] = [
+    ("adapter writes", |round| Some(round.adapter_writes)),
+    ("adapter reads", |round| round.adapter_reads),
+    ("CPU loads", |round| Some(round.cpu_loads)),
+    ("CPU stores", |round| Some(round.cpu_stores)),
+];
+
+impl Figures for Transfers {
+    fn figures(&self) -> Vec<Figure> {
+        let of_memory = |memory: &TransferMemory, (case, rate): TransferRate| {
+            let rounds: Vec<f64> = memory.rounds.iter().filter_map(rate).collect();
+            Some(Figure {
+                case: case.to_owned(),
+                contestant: memory.name.clone(),
+                quantity: Quantity::TransferBytesPerSecond,
+                unit: Unit::None,
+                median: Summary::of(rounds.iter().copied())?.median,
+                rounds,
+            })
+        };
+        let of_rate = |rate| self.memories.iter().filter_map(move |memory| of_memory(memory, rate));
+        TRANSFER_RATES.into_iter().flat_map(of_rate).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use toll::SheetError;
 
 /// The schemas of documents that can be compared, with their kinds.
-const SCHEMAS: [(&str, Kind); 8] = [
+const SCHEMAS: [(&str, Kind); 9] = [
     (watch::SCHEMA, Kind::Watch),
     (toll::SheetSchema::ID, Kind::TollSheet),
     (bench::SCHEMA, Kind::Bench(Benchmark::Iova)),
@@ -17,6 +17,7 @@ const SCHEMAS: [(&str, Kind); 8] = [
     (bench::MAP_THREADS_SCHEMA, Kind::Bench(Benchmark::MapThreads)),
     (bench::MEMTYPE_SCHEMA, Kind::Bench(Benchmark::Memtype)),
     (bench::BLK_SCHEMA, Kind::Bench(Benchmark::Blk)),
+    (bench::TRANSFER_SCHEMA, Kind::Bench(Benchmark::Transfer)),
     (bench::net::NET_SCHEMA, Kind::Bench(Benchmark::Net)),
 ];
 
@@ -44,6 +45,8 @@ pub enum Benchmark {
     Memtype,
     /// `iotoll bench blk`.
     Blk,
+    /// `iotoll bench transfer`.
+    Transfer,
     /// `iotoll bench net`.
     Net,
 }
@@ -65,6 +68,7 @@ impl fmt::Display for Kind {
             Self::Bench(Benchmark::MapThreads) => "a document of iotoll bench map --threads",
             Self::Bench(Benchmark::Memtype) => "a document of iotoll bench memtype",
             Self::Bench(Benchmark::Blk) => "a document of iotoll bench blk",
+            Self::Bench(Benchmark::Transfer) => "a document of iotoll bench transfer",
             Self::Bench(Benchmark::Net) => "a document of iotoll bench net",
         })
     }

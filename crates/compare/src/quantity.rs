@@ -39,6 +39,8 @@ pub enum Quantity {
     TransactionsPerSecond,
     /// Bytes of streams per second, without headers.
     StreamBytesPerSecond,
+    /// Bytes per second to or from memory.
+    TransferBytesPerSecond,
     /// Nanoseconds of the median round trip.
     RoundTripNs,
     /// CPU nanoseconds of the measuring program.

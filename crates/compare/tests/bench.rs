@@ -98,6 +98,34 @@ fn documents_without_rounds_are_compared_by_medians() {
     }
 }
 
+/// An area that is uncached after a change and was write-back before is slower, and the data were wrong before.
+#[test]
+fn transfers_are_compared_by_memory_whatever_its_type() {
+    let transfer = |kind: &str, megabytes: f64, warnings: &[&str]| {
+        let round = |place: u32| {
+            let rate = megabytes * 1e6 * (1.0 + f64::from(place) / 1000.0);
+            json!({"adapter_writes": 1e9, "adapter_reads": null, "cpu_stores": rate, "cpu_loads": rate})
+        };
+        let rounds: Vec<Value> = (0..9).map(round).collect();
+        let memory = json!({"name": "memmap= at 0x10000000", "memory_type": kind, "rounds": rounds});
+        let mut document = document("iotoll.bench-transfer/1", json!({"memories": [memory]}));
+        document["warnings"] = warnings.into();
+        document
+    };
+    let before = transfer("WB", 2000.0, &["data differed in memmap= at 0x10000000 (WB)"]);
+    let found = compared(&before, &transfer("UC", 85.0, &[])).unwrap();
+    let cases: Vec<&str> = found.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(cases, ["adapter writes", "CPU loads", "CPU stores"]);
+    let [writes, loads, _] = &found.groups[..] else { panic!("{found:?}") };
+    assert_eq!((writes.rows[0].ratio, writes.rows[0].sign), (Some(1.0), None));
+    assert_eq!(loads.rows[0].sign, Some(Sign::Less));
+    assert!((loads.rows[0].ratio.unwrap() - 0.0425).abs() < 0.001, "{loads:?}");
+    let kind =
+        found.differences.iter().find(|one| one.what == "memory type of memmap= at 0x10000000").unwrap();
+    assert_eq!((kind.before.as_deref(), kind.after.as_deref()), (Some("WB"), Some("UC")));
+    assert!(found.doubts.iter().any(|doubt| doubt.words.starts_with("data differed")), "{:?}", found.doubts);
+}
+
 #[test]
 fn other_machines_and_settings_are_told() {
     let before = iova(&[100; 5]);

@@ -68,10 +68,14 @@ pub struct TransferBenchmark {
 impl TransferBenchmark {
     /// Words and commands that differed, in all memories.
     pub fn miscompares(&self) -> u64 {
-        let of = |row: &TransferRow| {
-            row.to_memory.miscompares + row.from_memory.as_ref().map_or(0, |reads| reads.miscompares)
-        };
-        self.memories.iter().map(of).sum()
+        self.memories.iter().map(TransferRow::miscompares).sum()
+    }
+}
+
+impl TransferRow {
+    /// Words and commands that differed.
+    pub fn miscompares(&self) -> u64 {
+        self.to_memory.miscompares + self.from_memory.as_ref().map_or(0, |reads| reads.miscompares)
     }
 }
 

@@ -227,7 +227,7 @@ fn row_name(row: &Row) -> String {
         Quantity::ReadsPerSecond => "reads per second",
         Quantity::ReadsPerCpuSecond => "reads per CPU second",
         Quantity::TransactionsPerSecond => "transactions per second",
-        Quantity::StreamBytesPerSecond => "throughput",
+        Quantity::StreamBytesPerSecond | Quantity::TransferBytesPerSecond => "throughput",
         Quantity::RoundTripNs => "round trip",
         Quantity::ProcessCpuNs => &format!("CPU time of iotoll per {}", row.unit.word()),
         Quantity::HostCpuNs => &format!("CPU time of the whole host per {}", row.unit.word()),
@@ -248,6 +248,7 @@ fn value_words(quantity: Quantity, value: f64) -> String {
         | Quantity::HostCpuNs
         | Quantity::InterruptsCpuNs => time(value),
         Quantity::BouncedBytes => bytes(value as u64),
+        Quantity::TransferBytesPerSecond => format!("{} MB/s", figure(value / 1e6)),
         Quantity::StreamBytesPerSecond => format!("{} Gbit/s", figure(value * 8.0 / 1e9)),
         Quantity::Io
         | Quantity::ReadsPerSecond
