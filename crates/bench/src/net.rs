@@ -51,8 +51,8 @@ pub use frame::FrameError;
 pub use path::{NetAdapter, NetPath};
 pub use profile::NotRun;
 pub use result::{
-    HostCpu, NET_SCHEMA, NetBenchmark, NetCell, NetCpu, NetHost, NetRound, NetSettings, NetTest, SideCpu,
-    Usage,
+    HostCpu, NET_SCHEMA, NetBenchmark, NetCell, NetCpu, NetHost, NetModel, NetRound, NetSettings, NetTest,
+    SideCpu, Usage,
 };
 pub use secret::{Secret, SecretError};
 pub use server::{ServeLimits, ServerEvent, serve};

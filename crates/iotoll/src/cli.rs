@@ -907,6 +907,10 @@ pub(crate) struct BenchNet {
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "profile",
           conflicts_with_all = ["tests", "sizes", "instances", "seconds"], value_parser = parse_variable)]
     pub(crate) variables: Vec<(String, String)>,
+    /// Two hosts, as for `iotoll model run`, to which the same profile is given; its answer stands beside what was measured
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "profile",
+          conflicts_with_all = ["listen", "tests", "sizes", "instances", "seconds"])]
+    pub(crate) model: Option<PathBuf>,
     /// Longest round to serve, with its warm-up
     #[arg(long, value_name = "S", requires = "listen", default_value = "65", help_heading = "Server", value_parser = parse_serve_seconds)]
     pub(crate) seconds_max: f64,

@@ -145,6 +145,45 @@ fn profiles_of_uperf_are_run() {
     failed(&refused, "accept.xml:1: no transfer of data; bench net runs one group");
 }
 
+/// The model beside is the one that `iotoll model run` runs with the same profile and variables.
+#[test]
+fn a_model_gets_the_profile_that_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = secret(folder.path());
+    let server = Server::start(&secret, &[]);
+    let hosts = published::repository("experiments/two-hosts.toml");
+    for name in ["udp-rr", "tcp-stream"] {
+        let text =
+            fs::read_to_string(published::repository(&format!("experiments/uperf/{name}.xml"))).unwrap();
+        let profile = folder.path().join(format!("{name}.xml"));
+        fs::write(&profile, text.replace("30s", "60ms")).unwrap();
+        let given = ["--json", "--set", "n=2", "--set", "size=1k", "--set", "h=127.0.0.1", "--profile"];
+        let options = [&given[..], &[profile.to_str().unwrap()]].concat();
+        let measure = |model: &Path| {
+            let model = ["--rounds", "1", "--model", model.to_str().unwrap()];
+            client(&secret, &server.address, &[&options[..], &model].concat()).output().unwrap()
+        };
+        let output = measure(&hosts);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let beside = published::document(&output.stdout)["model"].clone();
+        let run = Command::new(PROGRAM).args(["model", "run"]).arg(&hosts).args(&options).output().unwrap();
+        let alone: Value = serde_json::from_slice(&run.stdout).unwrap();
+        let answer = &alone["network"];
+        assert_eq!(beside["transactions_per_second"], answer["operations_per_second"], "{name}");
+        assert_eq!(beside["round_trip_p99_ns"], answer["latency_p99_ns"], "{name}");
+        let gigabits = if name == "tcp-stream" { answer["gigabits_per_second"].clone() } else { Value::Null };
+        assert_eq!(beside["gigabits_per_second"], gigabits, "{name}");
+        failed(
+            &measure(&published::repository("experiments/nvme.toml")),
+            "nvme.toml describes no network; expected two hosts",
+        );
+    }
+    failed(
+        &client(&secret, &server.address, &["--model", hosts.to_str().unwrap()]).output().unwrap(),
+        "--profile <FILE>",
+    );
+}
+
 #[test]
 fn two_documents_are_compared() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use bench::net::{
-    HostCpu, NET_SCHEMA, NetAdapter, NetBenchmark, NetCell, NetCpu, NetHost, NetPath, NetRound, NetSettings,
-    NetTest, SideCpu, Usage,
+    HostCpu, NET_SCHEMA, NetAdapter, NetBenchmark, NetCell, NetCpu, NetHost, NetModel, NetPath, NetRound,
+    NetSettings, NetTest, SideCpu, Usage,
 };
 use bench::{Bytes, Head, HostSummary, Latency, Origin, Summary};
 use report::{Length, Style};
@@ -105,6 +105,50 @@ fn made_up() -> NetBenchmark {
         server: host("192.0.2.2:9417", Vec::new()),
         is_same_kernel: Some(false),
         cells,
+        model: None,
+    }
+}
+
+#[test]
+fn a_model_s_answer_stands_beside_what_was_measured() {
+    let estimate = |mean: f64| toll::Estimate { mean, low: None, high: None };
+    let model = NetModel {
+        file: "hosts\u{1b}.toml".to_owned(),
+        parameters: 40,
+        parameters_assumed: 18,
+        transactions_per_second: estimate(100_000.0),
+        gigabits_per_second: Some(estimate(5.0)),
+        round_trip_mean_ns: Some(estimate(40_000.0)),
+        round_trip_p99_ns: Some(estimate(50_000.0)),
+    };
+    for (test, words) in [
+        (NetTest::UdpRr, ["transactions in a second", "round trip of 99 in 100"]),
+        (NetTest::TcpStream, ["gigabits in a second", "18 of its 40 parameters are assumed"]),
+    ] {
+        let whole = made_up();
+        let mut cells: Vec<NetCell> =
+            whole.cells.iter().filter(|cell| cell.test == test).take(1).cloned().collect();
+        let trips = cells.iter_mut().filter_map(|cell| cell.round_trip.as_mut());
+        trips.for_each(|trip| trip.p99_ns = Some(25_000));
+        let settings = NetSettings {
+            tests: vec![test],
+            bytes: vec![Bytes(64)],
+            instances: vec![1],
+            ..whole.settings.clone()
+        };
+        let benchmark = NetBenchmark { cells: cells.clone(), settings, model: Some(model.clone()), ..whole };
+        let shown = report::text(&report::net_benchmark(&benchmark), 100, Style::Plain, Length::Full);
+        for words in words {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(shown.contains("The same profile in the model of hosts"), "{shown}");
+        let (measured, modelled) = match test.has_answers() {
+            true => (cells[0].transactions_per_second.unwrap().median, 100_000.0),
+            false => (cells[0].bytes_per_second.unwrap().median * 8e-9, 5.0),
+        };
+        let row = shown.lines().find(|line| line.trim_start().starts_with(words[0])).unwrap();
+        let ratio: f64 = row.split_whitespace().last().unwrap().replace(',', "").parse().unwrap();
+        assert!((ratio / (modelled / measured) - 1.0).abs() < 0.01, "{row}: {modelled} / {measured}");
     }
 }
 

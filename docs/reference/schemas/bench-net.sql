@@ -9,6 +9,7 @@ CREATE TABLE "bench_net" AS SELECT * FROM read_json('bench-net.ndjson', columns 
     "is_same_kernel": 'BOOLEAN',
     "machine": 'STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE)',
     "made_by": 'VARCHAR',
+    "model": 'STRUCT("file" VARCHAR, "gigabits_per_second" STRUCT("high" DOUBLE, "low" DOUBLE, "mean" DOUBLE), "parameters" BIGINT, "parameters_assumed" BIGINT, "round_trip_mean_ns" STRUCT("high" DOUBLE, "low" DOUBLE, "mean" DOUBLE), "round_trip_p99_ns" STRUCT("high" DOUBLE, "low" DOUBLE, "mean" DOUBLE), "transactions_per_second" STRUCT("high" DOUBLE, "low" DOUBLE, "mean" DOUBLE))',
     "schema": 'VARCHAR',
     "server": 'STRUCT("busy_cpus_before" DOUBLE, "machine" STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE), "made_by" VARCHAR, "path" STRUCT("adapters" STRUCT("driver" VARCHAR, "interface" VARCHAR, "megabits_per_second" BIGINT, "pci_address" VARCHAR)[], "address" VARCHAR, "interface" VARCHAR, "is_local" BOOLEAN, "mtu" BIGINT))',
     "settings": 'STRUCT("are_processes" BOOLEAN, "bytes" UBIGINT[], "instances" BIGINT[], "is_nodelay" BOOLEAN, "profile" VARCHAR, "rounds" BIGINT, "seconds" DOUBLE, "tests" VARCHAR[], "warm_up_seconds" DOUBLE, "window_bytes" BIGINT)',

@@ -391,7 +391,8 @@ impl<'s> Client<'s> {
         let server = NetHost { made_by, machine: server, path, busy_cpus_before: server_before };
         let is_same_kernel = boot().zip(server_boot).map(|(ours, theirs)| ours == theirs);
         let head = Head::new(NET_SCHEMA, origin, machine);
-        let mut benchmark = NetBenchmark { head, settings, client, server, is_same_kernel, cells };
+        let mut benchmark =
+            NetBenchmark { head, settings, client, server, is_same_kernel, cells, model: None };
         benchmark.head.warnings = warning::of_benchmark(&benchmark, &warnings);
         benchmark
     }

@@ -9,6 +9,7 @@ use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use toll::Estimate;
 
 /// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const NET_SCHEMA: &str = "iotoll.bench-net/1";
@@ -125,6 +126,28 @@ pub struct NetBenchmark {
     pub is_same_kernel: Option<bool>,
     /// The results of each test, size and number of instances.
     pub cells: Vec<NetCell>,
+    /// What a model says of the same profile; `None` if none was asked.
+    pub model: Option<NetModel>,
+}
+
+/// What a model of two hosts says of the profile that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NetModel {
+    /// The file that describes the hosts.
+    pub file: String,
+    /// The file's values that describe a machine.
+    pub parameters: u32,
+    /// Of these, how many are assumed.
+    pub parameters_assumed: u32,
+    /// Exchanges per second; for streams, writes of the client.
+    pub transactions_per_second: Estimate,
+    /// 10^9 bits per second to the server, without headers; of streams.
+    pub gigabits_per_second: Option<Estimate>,
+    /// The mean round trip, in nanoseconds; of tests with answers.
+    pub round_trip_mean_ns: Option<Estimate>,
+    /// The round trip within which 99 of 100 answers came; of tests with answers.
+    pub round_trip_p99_ns: Option<Estimate>,
 }
 
 /// A side of the measurement.

@@ -1,5 +1,6 @@
 //! `iotoll bench net`: measures the network to another host, or serves who measures it.
 
+mod modelled;
 mod server_log;
 
 use super::given_or_default;
@@ -9,8 +10,11 @@ use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use bench::net::{HostPort, ListenAddress, NetSettings, Secret, ServeLimits, run_net, serve};
+use bench::net::{HostPort, ListenAddress, NetBenchmark, NetSettings, Secret, ServeLimits, run_net, serve};
+use model::uperf::Profile;
+use modelled::modelled;
 use server_log::ServerLog;
+use std::path::Path;
 use std::time::Instant;
 
 /// Rounds of a profile, unless others are given: one lasts as long as uperf's run.
@@ -44,11 +48,16 @@ fn listen(args: &BenchNet, address: ListenAddress) -> anyhow::Result<Outcome> {
 fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
     WholeFile::check(args.html.as_deref())?;
     let secret = Secret::read(&args.secret)?;
-    let settings = settings_from(args, host)?;
+    let profile = args.profile.as_deref().map(|path| read_profile(args, host, path)).transpose()?;
+    let settings = settings_from(args, profile.as_ref())?;
+    // Before the measurement, which its simulation would disturb, and which takes longer than an error of the file.
+    let asked = args.model.as_deref().zip(profile.as_ref());
+    let model = asked.map(|(path, profile)| modelled(path, profile)).transpose()?;
     let origin = super::benchmark_origin()?;
     let stop = interrupt::stop_flag()?;
-    let benchmark =
+    let measured =
         super::measure_with_bar(|progress| run_net(host, &secret, settings, origin, &stop, progress))?;
+    let benchmark = NetBenchmark { model, ..measured };
     let page = report::net_benchmark(&benchmark);
     if let Some(path) = &args.html {
         WholeFile::write(path, report::html(&page, "iotoll · bench net", program_version()).as_bytes())?;
@@ -61,14 +70,17 @@ fn measure(args: &BenchNet, host: &HostPort) -> anyhow::Result<Outcome> {
     Ok(if is_silent { Outcome::Findings } else { Outcome::Fine })
 }
 
+/// Reads the profile with its variables: `$h` is the host, unless it is given.
+fn read_profile(args: &BenchNet, host: &HostPort, path: &Path) -> anyhow::Result<Profile> {
+    // What is given comes later, so it counts.
+    let named = std::iter::once(("h".to_owned(), host.host.clone()));
+    input::read_profile(path, &named.chain(args.variables.iter().cloned()).collect())
+}
+
 /// The settings of the profile, or of the command line with defaults for what it does not set.
-fn settings_from(args: &BenchNet, host: &HostPort) -> anyhow::Result<NetSettings> {
-    if let Some(path) = &args.profile {
-        // What is given comes later, so it counts.
-        let named = std::iter::once(("h".to_owned(), host.host.clone()));
-        let variables = named.chain(args.variables.iter().cloned()).collect();
-        let profile = input::read_profile(path, &variables)?;
-        return Ok(NetSettings::of_profile(&profile, args.rounds.unwrap_or(PROFILE_ROUNDS))?);
+fn settings_from(args: &BenchNet, profile: Option<&Profile>) -> anyhow::Result<NetSettings> {
+    if let Some(profile) = profile {
+        return Ok(NetSettings::of_profile(profile, args.rounds.unwrap_or(PROFILE_ROUNDS))?);
     }
     let usual = NetSettings::default();
     Ok(NetSettings {

@@ -6,8 +6,10 @@ use crate::page::fact::Fact;
 use crate::page::quantity::{count, figure, grouped, time};
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Page};
-use bench::net::{NetAdapter, NetBenchmark, NetCell, NetHost, NetPath, NetTest, SideCpu};
+use bench::net::{NetAdapter, NetBenchmark, NetCell, NetHost, NetModel, NetPath, NetTest, SideCpu};
 use bench::{Bytes, Latency, Summary};
+use escape::terminal::plain;
+use toll::Estimate;
 
 /// Columns for the names of facts.
 const NAMES: usize = 10;
@@ -30,9 +32,46 @@ pub fn net_benchmark(benchmark: &NetBenchmark) -> Page {
     for test in &benchmark.settings.tests {
         add_test(&mut page, benchmark, *test);
     }
+    if let (Some(model), [cell]) = (&benchmark.model, &benchmark.cells[..]) {
+        add_model(&mut page, model, cell);
+    }
     page.blank();
     page.remark(legend(benchmark));
     page
+}
+
+/// What a model says of the profile, beside what was measured.
+fn add_model(page: &mut Page, model: &NetModel, cell: &NetCell) {
+    page.heading(format!("The same profile in the model of {}", plain(&model.file)));
+    let row = |name: &str, measured: Option<f64>, modelled: Option<f64>, words: fn(f64) -> String| {
+        let (measured, modelled) = (measured?, modelled?);
+        let cells = vec![words(measured), words(modelled), figure(modelled / measured)];
+        Some(Row { name: name.to_owned(), ink: None, cells })
+    };
+    let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
+    let rate = cell.transactions_per_second.map(|rate| rate.median);
+    let gigabits = cell.bytes_per_second.map(|bytes| bytes.median * 8.0 / 1e9);
+    let p99 = cell.round_trip.as_ref().and_then(|latency| latency.p99_ns).map(|ns| ns as f64);
+    let rows = match cell.test.has_answers() {
+        true => vec![
+            row("transactions in a second", rate, Some(model.transactions_per_second.mean), figure),
+            row("round trip of 99 in 100", p99, mean(model.round_trip_p99_ns), time),
+        ],
+        false => vec![row("gigabits in a second", gigabits, mean(model.gigabits_per_second), figure)],
+    };
+    page.table(Table {
+        names: "figure",
+        wraps_names: false,
+        titles: ["measured", "model", "model / measured"].map(str::to_owned).to_vec(),
+        rows: rows.into_iter().flatten().collect(),
+    });
+    page.prose(
+        format!(
+            "{} of its {} parameters are assumed. It predicts these hosts only as far as the file describes them.",
+            model.parameters_assumed, model.parameters
+        ),
+        2,
+    );
 }
 
 fn title(benchmark: &NetBenchmark) -> String {
