@@ -1,6 +1,8 @@
 //! Price lists: the time of an instruction and of each kind of event on one platform.
 
-use crate::{Event, Evidence, Given, TomlProblem, TomlText};
+mod combined;
+
+use crate::{Event, Evidence, Given, Priced, TomlProblem, TomlText};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -46,6 +48,33 @@ pub enum PriceListError {
         /// The values allowed.
         expected: &'static str,
     },
+    /// Two lists that are combined are of different architectures.
+    #[error("{file}: arch is `{arch}`; expected `{expected}`, the architecture of {other_file}")]
+    Architectures {
+        /// The file.
+        file: String,
+        /// Its architecture.
+        arch: String,
+        /// The file before.
+        other_file: String,
+        /// Its architecture.
+        expected: String,
+    },
+    /// Two lists that are combined have different prices of a kind, and neither has better evidence.
+    #[error(
+        "{file}: {priced} is {}, and {} in {other_file} with evidence that is as good; expected one of them: remove the other",
+        .values.0, .values.1
+    )]
+    TwoPrices {
+        /// The file.
+        file: String,
+        /// The file before.
+        other_file: String,
+        /// What the prices are of.
+        priced: Priced,
+        /// The price in `file`, and that in `other_file`.
+        values: (f64, f64),
+    },
 }
 
 impl PriceList {
@@ -78,6 +107,33 @@ impl PriceList {
                 Err(PriceListError::Value { file: file.to_owned(), line, field, value, expected })
             }
         }
+    }
+
+    /// All prices.
+    pub fn prices(&self) -> impl Iterator<Item = (Priced, &Given)> {
+        let events = self.event_ns.iter().map(|(event, given)| (Priced::Event(*event), given));
+        std::iter::once((Priced::Instruction, &self.instruction_ns)).chain(events)
+    }
+
+    /// Sets a price.
+    pub fn set(&mut self, priced: Priced, given: Given) {
+        match priced {
+            Priced::Instruction => self.instruction_ns = given,
+            Priced::Event(event) => _ = self.event_ns.insert(event, given),
+        }
+    }
+
+    /// The list of one machine, `platform`: prices that were measured on it, and those of this list where there is none.
+    pub fn with_measured(
+        &self,
+        measured: impl IntoIterator<Item = (Priced, Given)>,
+        platform: &str,
+    ) -> Self {
+        let mut list = self.clone();
+        measured.into_iter().for_each(|(priced, given)| list.set(priced, given));
+        list.applies_to = format!("this host; what was not measured is that of {}", self.platform);
+        list.platform = platform.to_owned();
+        list
     }
 
     /// The first invalid field, if there is one.

@@ -5,7 +5,7 @@ use super::releases;
 use crate::Digest;
 use crate::digest::{SheetDigest, TollDigest};
 use crate::facts::Host;
-use toll::{DmaPath, Event, Evidence, Given, PriceList};
+use toll::{DmaPath, Event, Evidence, Given, PriceList, Priced};
 
 /// Events that were timed on a host, without the functions that they call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ const EVENTS_MIN: u64 = 100;
 /// built-in list of the architecture.
 pub fn measured_prices(host: &Host, timed: TimedEvents, how: &str, on: &str) -> Option<PriceList> {
     let word = crate::sheet_word(host.platform.architecture.as_ref()?)?;
-    let mut list = PriceList::builtin().iter().find(|list| list.arch == word)?.clone();
+    let list = PriceList::builtin().iter().find(|list| list.arch == word)?;
     let instruction_ns = list.instruction_ns.value;
     let invalidation = mean(timed.invalidation_ns, timed.invalidations).map(|ns| {
         let counted = instructions_of_invalidation(host, Digest::builtin(), word);
@@ -47,14 +47,11 @@ pub fn measured_prices(host: &Host, timed: TimedEvents, how: &str, on: &str) -> 
     if invalidation.is_none() && hypercall.is_none() {
         return None;
     }
-    for (event, value, how) in invalidation.into_iter().chain(hypercall) {
+    let price = |(event, value, how): (Event, f64, String)| {
         let evidence = Evidence::Measured { how, on: on.to_owned() };
-        list.event_ns.insert(event, Given { value: (value * 10.0).round() / 10.0, evidence });
-    }
-    list.applies_to =
-        format!("this host under that load; what was not measured is that of {}", list.platform);
-    list.platform = on.to_owned();
-    Some(list)
+        (Priced::Event(event), Given { value: (value * 10.0).round() / 10.0, evidence })
+    };
+    Some(list.with_measured(invalidation.into_iter().chain(hypercall).map(price), on))
 }
 
 fn mean(ns: u64, events: u64) -> Option<f64> {
