@@ -4,6 +4,7 @@
 //!   others that are loaded through a C interface (`include/iotoll_iova_peer.h`). A [`Scenario`] defines what each thread
 //!   does. The result is a [`Benchmark`], the document `iotoll.bench/1`.
 //! - [`run_map`] measures mapping and unmapping on each DMA path, and [`run_map_threads`] in many threads at once.
+//!   [`measure_host_prices`] measures what a price list of this host can have by that.
 //! - [`measure_kernel_interfaces`] and [`measure_user_space_driver`] measure random disk reads.
 //! - [`run_memtype`] measures memory accesses by memory type.
 //! - [`run_transfer`] moves data between an NVMe controller and memory of each kind, and checks every byte.
@@ -22,6 +23,7 @@ mod completion;
 mod contestant;
 mod head;
 mod host_summary;
+mod instruction_counter;
 mod latency;
 mod map;
 mod memtype;
@@ -51,9 +53,10 @@ pub use head::{Head, Origin};
 pub use host_summary::HostSummary;
 pub use latency::Latency;
 pub use map::{
-    Cell, MAP_SCHEMA, MAP_THREADS_SCHEMA, MapBenchmark, MapCase, MapCheckError, MapContestant, MapEntry,
-    MapError, MapMeasured, MapSettings, MapThreads, MapThreadsError, MapThreadsSettings, PerPair, Row,
-    dma_paths, map_contestants, run_map, run_map_threads, select_map,
+    AbsentPrice, Cell, HostPrice, HostPrices, MAP_SCHEMA, MAP_THREADS_SCHEMA, MapBenchmark, MapCase,
+    MapCheckError, MapContestant, MapEntry, MapError, MapMeasured, MapSettings, MapThreads, MapThreadsError,
+    MapThreadsSettings, PerPair, Row, dma_paths, map_contestants, measure_host_prices, run_map,
+    run_map_threads, select_map,
 };
 pub use memtype::{
     Access, Area, AreaKind, BarError, MEMTYPE_SCHEMA, MemtypeBenchmark, MemtypeCell, MemtypeError,

@@ -1,9 +1,11 @@
 //! Benchmark of mapping and unmapping memory on each DMA path: models in this process, and the host's own IOMMU.
 
 mod dma_path;
+mod host_prices;
 mod result;
 mod threads;
 
+pub use host_prices::{AbsentPrice, HostPrice, HostPrices, measure_host_prices};
 pub use result::{Cell, MAP_SCHEMA, MapBenchmark, MapSettings, PerPair, Row};
 pub use threads::{
     MAP_THREADS_SCHEMA, MapCase, MapCheckError, MapContestant, MapEntry, MapMeasured, MapThreads,

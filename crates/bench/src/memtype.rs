@@ -2,7 +2,7 @@
 
 mod access;
 mod bar;
-mod instruction;
+pub(crate) mod instruction;
 mod line;
 mod result;
 

@@ -124,11 +124,7 @@ impl PriceList {
     }
 
     /// The list of one machine, `platform`: prices that were measured on it, and those of this list where there is none.
-    pub fn with_measured(
-        &self,
-        measured: impl IntoIterator<Item = (Priced, Given)>,
-        platform: &str,
-    ) -> Self {
+    pub fn with_measured(&self, measured: impl IntoIterator<Item = (Priced, Given)>, platform: &str) -> Self {
         let mut list = self.clone();
         measured.into_iter().for_each(|(priced, given)| list.set(priced, given));
         list.applies_to = format!("this host; what was not measured is that of {}", self.platform);

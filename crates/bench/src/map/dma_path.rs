@@ -107,22 +107,29 @@ pub(super) const DMA_PATHS: &[DmaPath] = &[
 /// Opens the DMA paths of these names, and the host's IOMMU with each usable adapter. Also returns why other adapters
 /// can't be used.
 pub(super) fn open_paths(names: &[String]) -> Result<(Vec<ReadyPath>, Vec<String>), MapError> {
-    let find = |name: &String| {
-        let known = DMA_PATHS.iter().find(|dma_path| dma_path.name == name);
-        known.ok_or_else(|| MapError::UnknownDmaPath { name: name.clone() })
-    };
-    let dma_paths = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    let create = |dma_path: &DmaPath| {
-        let not = |why: Box<dyn Error>| MapError::NotReady {
-            dma_path: dma_path.name.to_owned(),
-            why: why.to_string(),
-        };
-        create_model(dma_path).map_err(not)
-    };
+    let dma_paths = names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
     let mut open_paths = dma_paths.into_iter().map(create).collect::<Result<Vec<_>, _>>()?;
     let (own, absent) = host::open_paths();
     open_paths.extend(own);
     Ok((open_paths, absent))
+}
+
+/// Opens the model of one DMA path.
+pub(super) fn open_model(name: &str) -> Result<ReadyPath, MapError> {
+    find(name).and_then(create)
+}
+
+/// The DMA path of this name.
+fn find(name: &str) -> Result<&'static DmaPath, MapError> {
+    let known = DMA_PATHS.iter().find(|dma_path| dma_path.name == name);
+    known.ok_or_else(|| MapError::UnknownDmaPath { name: name.to_owned() })
+}
+
+/// Creates a DMA path's model, or says why it can't.
+fn create(dma_path: &DmaPath) -> Result<ReadyPath, MapError> {
+    let not =
+        |why: Box<dyn Error>| MapError::NotReady { dma_path: dma_path.name.to_owned(), why: why.to_string() };
+    create_model(dma_path).map_err(not)
 }
 
 /// Creates a DMA path's model with its memory.

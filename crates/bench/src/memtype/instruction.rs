@@ -1,9 +1,10 @@
-//! Instructions that bypass the caches, or flush a line.
+//! Instructions that bypass the caches, flush a line, or copy a string.
 
 use super::line::Line;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{fence, flush};
+pub(crate) use x86_64::{copy_string, fence, flush, without_fast_strings};
+
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::{
     load_non_temporal, store_non_temporal, without_flush, without_non_temporal_load,
@@ -42,6 +43,27 @@ mod x86_64 {
     /// Why non-temporal stores are not possible.
     pub(in super::super) fn without_non_temporal_store() -> Option<&'static str> {
         None
+    }
+
+    /// Why the kernel copies by ordinary instructions on this CPU, and not by one string instruction.
+    pub(crate) fn without_fast_strings() -> Option<&'static str> {
+        (!is_x86_feature_detected!("ermsb")).then_some("this CPU has no fast string instructions (ERMS)")
+    }
+
+    /// Copies the bytes that both slices have with one string instruction (REP MOVSB), a byte a repetition.
+    #[inline]
+    pub(crate) fn copy_string(from: &[u8], to: &mut [u8]) {
+        let bytes = from.len().min(to.len());
+        // SAFETY: both slices have so many bytes and do not overlap. The direction flag is clear, as the ABI says.
+        unsafe {
+            asm!(
+                "rep movsb",
+                inout("rcx") bytes => _,
+                inout("rsi") from.as_ptr() => _,
+                inout("rdi") to.as_mut_ptr() => _,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 
     /// Writes a line back and removes it from all caches (CLFLUSH).
