@@ -108,6 +108,10 @@ pub(crate) struct ModelRun {
     /// Trace of messages for the InfiniBand processes to send, instead of a benchmark (docs/reference/formats.md)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
+    /// Price list of your machine, whose measured prices replace values of the file (docs/reference/prices.md). Given several
+    /// times, a measured price replaces an assumed one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) prices: Vec<PathBuf>,
     /// File that describes the machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
@@ -210,9 +214,9 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tolls: Option<PathBuf>,
     /// Price list of your machine: the time of an instruction, a hypercall, an invalidation ... (see data/prices/*.toml)
-    /// [default: built-in prices for the host's architecture]
+    /// [default: built-in prices for the host's architecture]. Given several times, a measured price replaces an assumed one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) prices: Option<PathBuf>,
+    pub(crate) prices: Vec<PathBuf>,
     /// Show the effective memory type of physical addresses BASE to END, inclusive (x86)
     #[arg(long, value_name = "BASE-END", conflicts_with_all = ["html", "adapter", "tolls", "prices"])]
     pub(crate) range: Option<PhysRange>,
@@ -564,7 +568,8 @@ pub(crate) struct Watch {
     /// Also write an HTML page: the course of time, and flame graphs of the kernel's functions
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Also write a price list of this host, for `iotoll inspect --prices`; FILE must not exist
+    /// Also write a price list of this host with the invalidations and hypercalls timed, for `iotoll inspect --prices` and
+    /// `iotoll model run --prices`; FILE must not exist
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Print one JSON document with schema iotoll.watch/1
@@ -976,6 +981,11 @@ pub(crate) struct BenchMap {
     pub(crate) peers: Vec<PeerFile>,
     #[command(flatten)]
     pub(crate) pace: Pace,
+    /// Also write a price list of this host with the time of an instruction, if the CPU can count them, and of a copied byte, for
+    /// `iotoll inspect --prices` and `iotoll model run --prices`; FILE must not exist
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["threads", "contestants", "peers", "pairs", "pin", "html", "svg"])]
+    pub(crate) prices: Option<PathBuf>,
     /// Pairs per round of all threads, instead of --round-ms
     #[arg(long, value_name = "N", conflicts_with = "round_ms", requires = "threads", value_parser = parse_positive::<u64>)]
     pub(crate) pairs: Option<u64>,

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         return print_memory_type(&host, range, args.json);
     }
     let tolls = args.tolls.as_deref().map(tolls::read_folder).transpose()?;
-    let prices = args.prices.as_deref().map(|file| prices::read(file, &host)).transpose()?;
+    let prices = prices::read_for_host(&args.prices, &host)?;
     let prices = prices.as_ref().map(std::slice::from_ref);
     // The model of an area takes longer than all else; a short report does not show it.
     let shows_forecasts = args.explain || args.json || args.html.is_some();

@@ -8,9 +8,10 @@ use crate::date::today;
 use crate::inspect::program_version;
 use crate::interrupt;
 use crate::output::{self, Outcome};
+use crate::prices;
 use crate::whole_file::WholeFile;
 use ::watch::{Record, SCHEMA, Session};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
 use diagnosis::{gains, price_list};
 use host::diagnose::MeasuredGain;
@@ -45,9 +46,7 @@ pub(crate) struct Document {
 /// Watches until the time is over, the command has ended, or a signal arrives.
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     WholeFile::check(args.html.as_deref())?;
-    if let Some(path) = args.prices.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
-        bail!("{} exists; expected the name of a new file", path.display());
-    }
+    prices::expect_new(args.prices.as_deref())?;
     let stop = interrupt::stop_flag()?;
     let mut session = Session::start(args.adapters.clone())?;
     let mut command = start(args)?;
@@ -147,11 +146,8 @@ fn show(
         WholeFile::write(path, report::html(&page, "iotoll · watch", program_version()).as_bytes())?;
     }
     if let Some(path) = &args.prices {
-        match price_list(&inspection.host, &record, &head)? {
-            Some(list) => {
-                WholeFile::write_new([path.clone()], list.as_bytes())?;
-                output::print_written(path);
-            }
+        match price_list(&inspection.host, &record, &head) {
+            Some(list) => prices::write(path, &list, &[])?,
             None => output::print_note(&format!(
                 "{} not written: fewer than 100 invalidations and hypercalls were timed",
                 path.display()

@@ -1,10 +1,10 @@
 //! What was watched, put to use in the host's diagnosis: what its fixes would save, and its own prices.
 
-use anyhow::Context;
+use crate::prices;
 use bench::Head;
 use host::diagnose::{MeasuredGain, MeasuredMapping, TimedEvents, measured_prices};
 use host::{Host, Inspection};
-use toll::Stage;
+use toll::{PriceList, Stage};
 use watch::{Action, AdapterSummary, Record};
 
 /// What the fixes of the host's findings would save of what was measured.
@@ -35,8 +35,8 @@ fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMa
     })
 }
 
-/// The text of a price list with what was timed; `None` if too little was.
-pub(super) fn price_list(host: &Host, record: &Record, head: &Head) -> anyhow::Result<Option<String>> {
+/// A price list with what was timed; `None` if too little was.
+pub(super) fn price_list(host: &Host, record: &Record, head: &Head) -> Option<PriceList> {
     let sum = |action| {
         let tallies = record.adapters.iter().filter_map(|adapter| adapter.tally(action));
         tallies.fold((0, 0), |(calls, ns), tally| (calls + tally.calls, ns + tally.ns))
@@ -45,18 +45,5 @@ pub(super) fn price_list(host: &Host, record: &Record, head: &Head) -> anyhow::R
     let (hypercalls, hypercall_ns) = sum(Action::CallHypervisor);
     let timed = TimedEvents { invalidations, invalidation_ns, hypercalls, hypercall_ns };
     let how = format!("iotoll watch for {:.1} s", record.seconds);
-    let unknown = "unknown";
-    let machine = &head.machine;
-    let on = format!(
-        "{}, Linux {}, {}",
-        machine.cpu.as_deref().unwrap_or(unknown),
-        machine.kernel.as_deref().unwrap_or(unknown),
-        head.date
-    );
-    let Some(list) = measured_prices(host, timed, &how, &on) else { return Ok(None) };
-    let text = toml::to_string(&list).context("can't write the price list as TOML")?;
-    Ok(Some(format!(
-        "# Prices of this host, by {}. What is `measured` was timed here; all else is of the built-in list.\n\n{text}",
-        head.made_by
-    )))
+    measured_prices(host, timed, &how, &prices::measured_on(head))
 }
