@@ -4,6 +4,7 @@ use crate::cli::{Model, ModelRun};
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
+use crate::prices;
 use anyhow::{Context, bail};
 use model::block::{BlockAnswer, BlockExperiment, JobsError};
 use model::flash_array::FlashArrayAnswer;
@@ -11,9 +12,10 @@ use model::infiniband::trace::Trace;
 use model::infiniband::{AdaptersAnswer, AdaptersExperiment};
 use model::memory_type::MemoryAnswer;
 use model::network::{HostsAnswer, HostsExperiment};
-use model::{Description, EngineAnswer, FileEvidence};
+use model::{Description, EngineAnswer, FileEvidence, PricedExperiment};
 use report::Page;
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.model/3";
@@ -94,7 +96,7 @@ fn run_experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
     if let Some(problem) = option_mismatch(&description, args) {
         bail!("{file} describes {problem}");
     }
-    let evidence = FileEvidence::of(&description, &text)?;
+    let (description, evidence) = with_prices(description, text, &args.prices, &file)?;
     match description {
         Description::Engine(engine) => {
             let answer = engine.run().with_context(|| file.clone())?;
@@ -140,16 +142,29 @@ fn run_experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
     }
 }
 
+/// The experiment with the measured prices of `--prices`, if it is given, and the evidence of its values.
+fn with_prices(
+    description: Description,
+    text: String,
+    paths: &[PathBuf],
+    file: &str,
+) -> anyhow::Result<(Description, FileEvidence)> {
+    let Some(list) = prices::read_combined(paths)? else {
+        let evidence = FileEvidence::of(&description, &text)?;
+        return Ok((description, evidence));
+    };
+    let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let files = files.join(", ");
+    let priced = PricedExperiment::new(&description, &text, file, &list, &files)?;
+    // A price may be no value that the model takes: an instruction of 0 ns.
+    let description = Description::read(&priced.text, file).with_context(|| format!("prices of {files}"))?;
+    let evidence = FileEvidence::with_prices(&description, &priced.text, priced.prices)?;
+    Ok((description, evidence))
+}
+
 /// Why an option does not fit the machine described; `None` if all fit.
 fn option_mismatch(description: &Description, args: &ModelRun) -> Option<String> {
-    let described = match description {
-        Description::Engine(_) => "an engine",
-        Description::Hosts(_) => "two hosts",
-        Description::Block(_) => "a host with a disk",
-        Description::FlashArray(_) => "a host with a flash array",
-        Description::Memory(_) => "memory types",
-        Description::Adapters(_) => "InfiniBand adapters",
-    };
+    let described = description.words();
     if args.profile.is_some() && !matches!(description, Description::Hosts(_)) {
         let expected = "expected two hosts, as in experiments/two-hosts.toml";
         return Some(format!("{described}, which can't run a --profile; {expected}"));

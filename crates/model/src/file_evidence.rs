@@ -2,22 +2,26 @@
 //! from.
 //!
 //! A user's file has plain numbers. A number that the shipped example has in the same place keeps the example's evidence, which
-//! `experiments/origins.toml` has; any other was given by the user, and rests on nothing that is known here.
+//! `experiments/origins.toml` has; any other was given by the user, and rests on nothing that is known here. A price that was taken
+//! from a list has the list's evidence.
 
 use crate::description::Description;
 use crate::evidence_share::EvidenceShare;
 use crate::studies::{StudyError, parameters_of};
+use crate::taken_price::TakenPrice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toll::Evidence;
 use toml::{Table, Value};
 
 /// Where the values of a file come from, and those of the study whose model it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileEvidence {
-    /// The file's values that describe a machine.
+    /// The file's values that describe a machine, with prices of a list in place of some.
     pub values: EvidenceShare,
+    /// The prices that were taken from a list.
+    pub prices: Vec<TakenPrice>,
     /// The study that compares this model with published figures; `None` if there is none.
     pub study: Option<String>,
     /// Its parameters.
@@ -79,6 +83,18 @@ impl FileEvidence {
     /// # Errors
     /// [`StudyError`] if a file of `experiments/` is invalid.
     pub fn of(description: &Description, text: &str) -> Result<Self, StudyError> {
+        Self::with_prices(description, text, Vec::new())
+    }
+
+    /// The evidence of the file that `description` was read from, some of whose values are prices of a list.
+    ///
+    /// # Errors
+    /// [`StudyError`] if a file of `experiments/` is invalid.
+    pub fn with_prices(
+        description: &Description,
+        text: &str,
+        prices: Vec<TakenPrice>,
+    ) -> Result<Self, StudyError> {
         let example = Example::of(description);
         let of_file = |source| StudyError::File { file: FILE, source };
         let mut all: BTreeMap<String, Origins> = toml::from_str(TEXT).map_err(of_file)?;
@@ -95,13 +111,17 @@ impl FileEvidence {
         let given = origins.leaves(&toml::from_str(text).unwrap_or_default());
         let mut values = EvidenceShare::default();
         for (path, value) in &given {
+            if let Some(price) = prices.iter().find(|price| price.key == *path) {
+                values.add(Some(&price.evidence));
+                continue;
+            }
             let path = origins.original(path);
             let is_shipped = shipped.get(&path).is_some_and(|shipped| is_same(shipped, value));
             let origin = origins.values.get(&path).filter(|_| is_shipped);
             values.add(origin.and_then(|origin| origin.evidence(&evidence)));
         }
         let study_parameters = origins.study.as_ref().map(|_| EvidenceShare::of_parameters(&parameters));
-        Ok(Self { values, study: origins.study, study_parameters })
+        Ok(Self { values, prices, study: origins.study, study_parameters })
     }
 }
 

@@ -61,6 +61,7 @@ mod slab;
 mod steady;
 mod studies;
 pub mod sweep;
+mod taken_price;
 mod user_file;
 
 /// Profiles of uperf, which two hosts run.
@@ -82,6 +83,7 @@ pub use steady::{CountedRunsAnswer, Drift, MeasuredWindow, RunsAnswer, Unsteady}
 pub use studies::{
     AreaExpectation, Changes, STUDY_SEEDS, StudyError, expect_of_area, reproduce, reproduce_with, studies,
 };
+pub use taken_price::{NoPriceTaken, PricedExperiment, TakenPrice};
 pub use toll::Given;
 pub use user_file::ExperimentError;
 

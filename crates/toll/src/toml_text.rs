@@ -76,6 +76,16 @@ impl<'t> TomlText<'t> {
         })
     }
 
+    /// The text with another number in place of a field's value, by its dotted name. All lines stay where they are, since a number has
+    /// one. `None` if there is no such field.
+    pub fn with_number(self, field: &str, number: f64) -> Option<String> {
+        let table = DeTable::parse(self.text).ok()?;
+        let names: Vec<&str> = field.split('.').collect();
+        let at = value_range(table.get_ref(), &names)?;
+        let (before, after) = (self.text.get(..at.start)?, self.text.get(at.end..)?);
+        Some(format!("{before}{number:?}{after}"))
+    }
+
     /// The line of the first field with these names whose value `matches`.
     fn find_line(self, names: &[&str], matches: impl Fn(&str) -> bool) -> usize {
         let Ok(table) = DeTable::parse(self.text) else { return 1 };
@@ -118,6 +128,17 @@ fn find_field(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>
     Some(inner.unwrap_or(Found::Table(at)))
 }
 
+/// The bytes of a field's value, which is a number, in tables and tables within tables.
+fn value_range(table: &DeTable<'_>, names: &[&str]) -> Option<Range<usize>> {
+    let (name, rest) = names.split_first()?;
+    let (_, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    match value.get_ref() {
+        DeValue::Table(inner) => value_range(inner, rest),
+        DeValue::Integer(_) | DeValue::Float(_) if rest.is_empty() => Some(value.span()),
+        _ => None,
+    }
+}
+
 /// Whether a field exists in a table and its value `matches`.
 fn has_value(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>) -> bool) -> bool {
     let Some((name, rest)) = names.split_first() else { return false };
@@ -153,6 +174,18 @@ mod tests {
         }
         assert_eq!(text.line_of_names(&["axes", "a.b"]), 11);
         assert_eq!(TomlText::new("a = [", "x").line_of("a"), 1);
+    }
+
+    #[test]
+    fn a_number_is_replaced_and_all_else_stays() {
+        let text = TomlText::new(TEXT, "x.toml");
+        let replaced = |field| text.with_number(field, 0.25);
+        assert_eq!(replaced("host.cpus"), Some(TEXT.replace("cpus = 4", "cpus = 0.25")));
+        assert_eq!(replaced("host.pcie.lanes"), Some(TEXT.replace("lanes = 8", "lanes = 0.25")));
+        assert_eq!(replaced("host.link.lanes"), Some(TEXT.replace("lanes = 0", "lanes = 0.25")));
+        for field in ["what", "host", "host.cpus.x", "host.none", "none"] {
+            assert_eq!(replaced(field), None, "{field}");
+        }
     }
 
     #[test]

@@ -105,3 +105,17 @@ fn the_study_of_the_model_is_told_with_its_share() {
     assert_eq!((share.assumed, share.all()), (33, 39));
     assert_eq!(evidence(EXAMPLES[2]).study, None);
 }
+
+#[test]
+fn a_price_of_a_list_has_the_evidence_of_the_list() {
+    let text = EXAMPLES[2];
+    let measured = Evidence::Measured { how: "a test".into(), on: "here".into() };
+    // 0.33 is what the example has and assumes: measured here, it is measured.
+    let price = TakenPrice { key: "cpus.instruction_ns".into(), value: 0.33, evidence: measured };
+    let description = Description::read(text, "x.toml").unwrap();
+    let priced = FileEvidence::with_prices(&description, text, vec![price.clone()]).unwrap();
+    let shipped = evidence(text);
+    assert_eq!(priced.values.measured, shipped.values.measured + 1);
+    assert_eq!(priced.values.assumed + 1, shipped.values.assumed);
+    assert_eq!((priced.values.given, priced.prices), (0, vec![price]));
+}

@@ -5,14 +5,21 @@ use crate::page::Page;
 use crate::page::quantity::{grouped, time, with_interval};
 use escape::terminal::plain;
 use model::host::CpusAnswer;
-use model::{FileEvidence, Part};
+use model::{FileEvidence, Part, TakenPrice};
 
 /// The evidence of an answer: the file that it was calculated from, and where the values of that file come from.
 pub(super) fn calculated_from(file: &str, evidence: &FileEvidence) -> String {
     let study = evidence.study.as_ref().zip(evidence.study_parameters);
     let study = study.map(|(study, share)| format!(". In the study {study}, {}", evidence_share(share)));
     let values = evidence_share(evidence.values);
-    format!("calculated from {}: {values}{}", plain(file), study.unwrap_or_default())
+    let prices = prices_taken(&evidence.prices);
+    format!("calculated from {}: {values}{prices}{}", plain(file), study.unwrap_or_default())
+}
+
+/// `. Measured prices: cpus.instruction_ns 0.21, mapping.invalidation_ns 650.5`, or nothing.
+fn prices_taken(prices: &[TakenPrice]) -> String {
+    let each: Vec<String> = prices.iter().map(|price| format!("{} {}", price.key, price.value)).collect();
+    if each.is_empty() { String::new() } else { format!(". Measured prices: {}", each.join(", ")) }
 }
 
 /// Adds the share of time that each part of the machine is busy.
