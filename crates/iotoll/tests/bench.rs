@@ -259,3 +259,53 @@ fn memory_that_can_not_be_measured_is_exit_two() {
         assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn bench_map_writes_a_price_list_that_says_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let path = file.to_str().unwrap();
+    let run = |more: &[&str]| bench_map(&[&["--size", "4K", "--dma-path", "no-iommu"], more].concat());
+    let output = run(&["--prices", path, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    // Standard output is the document's alone.
+    serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap();
+    let said = text(&output.stderr);
+    if !file.exists() {
+        assert!(said.contains("not written: no price was measured"), "{said}");
+        return;
+    }
+    assert!(said.contains(&format!("{path} written")), "{said}");
+    let written = std::fs::read_to_string(&file).unwrap();
+    let list = toll::PriceList::read(&written, path).unwrap();
+    let builtin = toll::PriceList::builtin().iter().find(|one| one.arch == list.arch).unwrap();
+    let mut measured = 0;
+    for (priced, given) in list.prices() {
+        let before = builtin.prices().find(|(one, _)| *one == priced).map(|(_, given)| given);
+        match &given.evidence {
+            toll::Evidence::Measured { how, on } => {
+                measured += 1;
+                assert!(how.starts_with("iotoll bench map: ") && how.contains("2 rounds"), "{how}");
+                assert_eq!(*on, list.platform);
+                assert!(given.value > 0.0, "{priced}");
+            }
+            _ => assert_eq!(Some(given), before, "{priced} is the built-in one"),
+        }
+    }
+    assert!(measured > 0, "{written}");
+    // What was not measured is named with its reason, in the file and on standard error.
+    let not_measured = |line: &&str| line.starts_with("# Not measured: ");
+    assert!(written.lines().any(|line| not_measured(&line) && line.contains("event_ns.invalidations")));
+    let is_counted = written.lines().any(|line| not_measured(&line) && line.contains("instruction_ns: "));
+    let assumed = !matches!(list.instruction_ns.evidence, toll::Evidence::Measured { .. });
+    assert_eq!((is_counted, said.contains("Not measured: instruction_ns: ")), (assumed, assumed), "{said}");
+    // A list is never overwritten, and not with threads.
+    let again = run(&["--prices", path]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("mine.toml exists; expected the name of a new file"));
+    assert!(again.stdout.is_empty(), "refused before anything was measured");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
+    assert_eq!(bench_map(&["--threads", "1", "--prices", "other.toml"]).status.code(), Some(2));
+    let nowhere = run(&["--prices", "/nowhere/mine.toml"]);
+    assert!(nowhere.status.code() == Some(2) && nowhere.stdout.is_empty(), "{}", text(&nowhere.stderr));
+}

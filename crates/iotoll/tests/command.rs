@@ -149,10 +149,9 @@ fn made_up_tolls() -> String {
     folder.to_str().unwrap().to_owned()
 }
 
-#[test]
-fn predictions_are_made_from_the_users_own_sheets() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = folder.path().join("host");
+/// A host in `folder` with an NVMe disk behind VT-d in strict mode; its path.
+fn strict_host(folder: &Path) -> String {
+    let host = folder.join("host");
     let file = |name: &str, text: &str| {
         let path = host.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -171,7 +170,13 @@ fn predictions_are_made_from_the_users_own_sheets() {
     link("sys/devices/pci0000:00/0000:00:01.0/driver", "../../../bus/pci/drivers/nvme");
     link("sys/devices/pci0000:00/0000:00:01.0/iommu_group", "../../../kernel/iommu_groups/1");
     file("sys/kernel/iommu_groups/1/type", "DMA\n");
-    let host = host.to_str().unwrap();
+    host.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn predictions_are_made_from_the_users_own_sheets() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = &strict_host(folder.path());
     let document = json(&["inspect", "--json", "--from", host, "--tolls", &made_up_tolls()]);
     let predicted = &document["findings"][0]["predicted"];
     // Other figures than those of the sheets that the program carries.
@@ -187,6 +192,55 @@ fn predictions_are_made_from_the_users_own_sheets() {
     assert_eq!(time["load_per_second"], 100_000);
     let estimate = &document["estimates"][0];
     assert_eq!((&estimate["address"], &estimate["after"]["ns"]), (&"0000:00:01.0".into(), &time["then_ns"]));
+}
+
+#[test]
+fn where_a_host_s_own_price_exists_an_assumed_one_is_never_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = strict_host(folder.path());
+    let price = |value: f64, kind: &str| {
+        let evidence = match kind {
+            "measured" => r#"{ kind = "measured", how = "a test", on = "this host" }"#,
+            _ => r#"{ kind = "assumed", why = "of another host" }"#,
+        };
+        format!("{{ value = {value:?}, evidence = {evidence} }}")
+    };
+    let list = |name: &str, instruction: &str, invalidation: &str| {
+        let file = folder.path().join(name);
+        let text = format!(
+            "platform = \"{name}\"\narch = \"x86\"\napplies_to = \"tests\"\ninstruction_ns = {instruction}\n[event_ns]\n\
+             invalidations = {invalidation}\n"
+        );
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    // As `watch` and `bench map` write them: what each did not measure is assumed.
+    let of_watch = list("watch.toml", &price(77.0, "assumed"), &price(900.0, "measured"));
+    let of_bench = list("bench.toml", &price(0.21, "measured"), &price(7777.0, "assumed"));
+    let tolls = made_up_tolls();
+    let inspect = ["inspect", "--from", &host, "--tolls", &tolls];
+    for lists in [[&of_watch, &of_bench], [&of_bench, &of_watch]] {
+        let prices = ["--json", "--prices", lists[0], "--prices", lists[1]];
+        let document = json(&[&inspect[..], &prices].concat());
+        let time = &document["findings"][0]["predicted"][0]["time"];
+        assert_eq!(time["now_ns"], 21_634.219 * 0.21 + 900.0, "{time}");
+        let charges = time["charges"].as_array().unwrap();
+        assert_eq!(charges.len(), 2);
+        assert!(charges.iter().all(|charge| charge["price_ns"]["evidence"]["kind"] == "measured"), "{time}");
+        assert!(!time["prices"].as_str().unwrap().contains("assumed"), "{time}");
+    }
+    // A list stands in for the built-in one as a whole: what it leaves out is named, and not taken from there.
+    let text = fs::read_to_string(&of_bench).unwrap();
+    fs::write(&of_bench, text.split("[event_ns]").next().unwrap()).unwrap();
+    let document = json(&[&inspect[..], &["--json", "--prices", &of_bench]].concat());
+    let time = &document["findings"][0]["predicted"][0]["time"];
+    assert_eq!(time["now_ns"], 21_634.219 * 0.21, "{time}");
+    assert!(time["what"].as_str().unwrap().contains("not priced: IOTLB invalidations"), "{time}");
+    // Two measured prices of a kind are no answer.
+    let other = list("other.toml", &price(77.0, "assumed"), &price(650.0, "measured"));
+    let error = refused(&[&inspect[..], &["--prices", &of_watch, "--prices", &other]].concat());
+    assert!(error.contains("other.toml: event_ns.invalidations is 650, and 900 in "), "{error}");
+    assert!(error.contains("watch.toml with evidence that is as good"), "{error}");
 }
 
 fn made_up_prices(arch: &str) -> String {

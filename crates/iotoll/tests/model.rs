@@ -408,3 +408,91 @@ fn the_evidence_of_a_file_stands_beside_its_answer() {
     let after = |text: &str| text.split_once(": ").unwrap().1.to_owned();
     assert_eq!(after(&same), after(&shipped), "the same number in another form is not the user's");
 }
+
+/// A price list in which an instruction is 0.5 ns, an invalidation 900 ns; with the evidence of each.
+fn price_list(folder: &std::path::Path, name: &str, instruction: &str, invalidation: &str) -> String {
+    let measured = r#"kind = "measured", how = "a test", on = "here""#;
+    let evidence = |kind: &str| match kind {
+        "measured" => measured.to_owned(),
+        _ => r#"kind = "assumed", why = "a test""#.to_owned(),
+    };
+    let list = format!(
+        "platform = \"a host\"\narch = \"x86\"\napplies_to = \"tests\"\n[instruction_ns]\nvalue = 0.5\nevidence = {{ {} }}\n\
+         [event_ns.invalidations]\nvalue = 900\nevidence = {{ {} }}\n",
+        evidence(instruction),
+        evidence(invalidation)
+    );
+    let file = folder.join(name);
+    std::fs::write(&file, list).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn measured_prices_of_a_list_replace_values_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_watch = price_list(folder.path(), "watch.toml", "assumed", "measured");
+    let of_bench = price_list(folder.path(), "bench.toml", "measured", "assumed");
+    let run = |args: &[&str]| {
+        let output = model(&[&["run", "--json"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let written = |changes: &[(&str, &str)]| {
+        let mut example = std::fs::read_to_string(DISK).unwrap();
+        changes.iter().for_each(|(from, to)| example = example.replacen(from, to, 1));
+        let file = folder.path().join("written.toml");
+        std::fs::write(&file, example).unwrap();
+        run(&[file.to_str().unwrap()])["block"].clone()
+    };
+    // The answer is that of a file with the same numbers. Of a list that assumes a price, the file's own stays.
+    let one = run(&[DISK, "--prices", &of_watch]);
+    let (instruction, invalidation) = (
+        ("instruction_ns = 0.33", "instruction_ns = 0.5"),
+        ("invalidation_ns = 710", "invalidation_ns = 900"),
+    );
+    assert_eq!(one["block"], written(&[invalidation]));
+    let both = run(&[DISK, "--prices", &of_watch, "--prices", &of_bench]);
+    assert_eq!(both["block"], written(&[instruction, invalidation]));
+    assert_ne!(one["block"], both["block"]);
+    // Their evidence is that of the list.
+    let prices = both["evidence"]["prices"].as_array().unwrap();
+    assert_eq!(prices[0]["key"], "cpus.instruction_ns");
+    assert_eq!((&prices[1]["key"], &prices[1]["value"]), (&"mapping.invalidation_ns".into(), &900.0.into()));
+    assert_eq!(prices[1]["evidence"]["on"], "here");
+    let shipped = run(&[DISK]);
+    let share =
+        |document: &serde_json::Value, kind: &str| document["evidence"]["values"][kind].as_u64().unwrap();
+    assert_eq!(share(&both, "measured"), share(&shipped, "measured") + 2);
+    assert_eq!((share(&both, "assumed") + 2, share(&both, "given")), (share(&shipped, "assumed"), 0));
+    let shown = words(&text(&model(&["run", DISK, "--prices", &of_watch]).stdout));
+    assert!(shown.contains("Measured prices: mapping.invalidation_ns 900"), "{shown}");
+}
+
+#[test]
+fn prices_that_have_no_place_in_a_file_are_exit_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let assumed = price_list(folder.path(), "assumed.toml", "assumed", "assumed");
+    let measured = price_list(folder.path(), "measured.toml", "measured", "measured");
+    let refused = |args: &[&str], words: &str| {
+        let output = model(&[&["run"], args].concat());
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
+        assert!(output.stdout.is_empty());
+    };
+    refused(
+        &[EXAMPLE, "--prices", &measured],
+        "engine.toml describes an engine, which takes no price of a list",
+    );
+    refused(&[DISK, "--prices", &assumed], "assumed.toml: no measured price that");
+    refused(&[DISK, "--prices", "/nowhere.toml"], "can't read price list /nowhere.toml");
+    // A price that the model does not take.
+    let zero = std::fs::read_to_string(&measured).unwrap().replace("value = 0.5", "value = 0");
+    std::fs::write(folder.path().join("zero.toml"), zero).unwrap();
+    let zero = folder.path().join("zero.toml");
+    refused(&[DISK, "--prices", zero.to_str().unwrap()], "prices of ");
+    refused(&[DISK, "--prices", zero.to_str().unwrap()], "cpus.instruction_ns is 0; expected 0.001 to 1000");
+    refused(
+        &[DISK, "--prices", &measured, "--prices", zero.to_str().unwrap()],
+        "instruction_ns is 0, and 0.5 in ",
+    );
+}

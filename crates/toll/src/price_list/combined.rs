@@ -4,8 +4,8 @@ use super::{PriceList, PriceListError};
 use crate::{Evidence, Given, Priced};
 use std::collections::BTreeMap;
 
-/// The price that was chosen, and the file that it is from.
-type Chosen<'l> = (&'l Given, &'l str);
+/// A price, and the file that it is from.
+type FromFile<'l> = (&'l Given, &'l str);
 
 impl PriceList {
     /// Combines lists of one machine, each with the name of its file. Of two prices of a kind the one with better evidence is taken:
@@ -23,36 +23,36 @@ impl PriceList {
                 expected: first.arch.clone(),
             });
         }
-        let mut chosen: BTreeMap<Priced, Chosen<'_>> = BTreeMap::new();
+        let mut all: BTreeMap<Priced, Vec<FromFile<'_>>> = BTreeMap::new();
         for (file, list) in lists {
-            for (priced, given) in list.prices() {
-                let better = match chosen.get(&priced) {
-                    Some(before) => better(priced, *before, (given, file))?,
-                    None => (given, file.as_str()),
-                };
-                chosen.insert(priced, better);
-            }
+            list.prices().for_each(|(priced, given)| all.entry(priced).or_default().push((given, file)));
         }
         let mut combined = first.clone();
         combined.platform = distinct_words(lists.iter().map(|(_, list)| list.platform.as_str()), " and ");
         combined.applies_to = distinct_words(lists.iter().map(|(_, list)| list.applies_to.as_str()), "; ");
-        chosen.into_iter().for_each(|(priced, (given, _))| combined.set(priced, given.clone()));
+        for (priced, given) in all {
+            if let Some(best) = best(priced, &given)? {
+                combined.set(priced, best.clone());
+            }
+        }
         Ok(Some(combined))
     }
 }
 
-/// The price with better evidence. Fails if neither is better and they differ.
-fn better<'l>(priced: Priced, before: Chosen<'l>, next: Chosen<'l>) -> Result<Chosen<'l>, PriceListError> {
-    let [old, new] = [before, next].map(|(given, _)| strength(&given.evidence));
-    if old == new && before.0 != next.0 {
-        return Err(PriceListError::TwoPrices {
-            file: next.1.to_owned(),
-            other_file: before.1.to_owned(),
+/// The price with the best evidence. Fails if others have evidence that is as good, and differ.
+fn best<'l>(priced: Priced, prices: &[FromFile<'l>]) -> Result<Option<&'l Given>, PriceListError> {
+    let strongest = prices.iter().map(|(given, _)| strength(&given.evidence)).max();
+    let mut best = prices.iter().filter(|(given, _)| Some(strength(&given.evidence)) == strongest);
+    let Some((first, first_file)) = best.next() else { return Ok(None) };
+    match best.find(|(other, _)| other != first) {
+        None => Ok(Some(first)),
+        Some((other, file)) => Err(PriceListError::TwoPrices {
+            file: (*file).to_owned(),
+            other_file: (*first_file).to_owned(),
             priced,
-            values: (next.0.value, before.0.value),
-        });
+            values: (other.value, first.value),
+        }),
     }
-    Ok(if new > old { next } else { before })
 }
 
 /// How much a price of this evidence says of the machine.
@@ -92,6 +92,10 @@ mod tests {
         Given { value, evidence: Evidence::Measured { how: "a test".into(), on: "here".into() } }
     }
 
+    fn assumed(value: f64) -> Given {
+        Given { value, evidence: Evidence::Assumed { why: "a test".into() } }
+    }
+
     fn combined(lists: &[PriceList]) -> Result<PriceList, String> {
         let files = ["a.toml", "b.toml", "c.toml"];
         let lists: Vec<_> = files.map(str::to_owned).into_iter().zip(lists.iter().cloned()).collect();
@@ -115,6 +119,13 @@ mod tests {
         assert_eq!(combined(&[x86(), book.clone()]).unwrap().instruction_ns, published);
         assert_eq!(combined(&[book, one]).unwrap().instruction_ns, measured(0.21));
         assert_eq!(PriceList::combined(&[]), Ok(None));
+        // Which of two assumptions holds does not matter where there is a measurement.
+        let assumption = PriceList { instruction_ns: assumed(0.5), ..x86() };
+        let third = x86().with_measured([(Priced::Instruction, measured(0.21))], "here");
+        let lists = [x86(), assumption.clone(), third];
+        assert_eq!(combined(&lists).unwrap().instruction_ns, measured(0.21));
+        let error = combined(&[x86(), assumption]).unwrap_err();
+        assert!(error.starts_with("b.toml: instruction_ns is 0.5, and 0.33 in a.toml"), "{error}");
     }
 
     #[test]
