@@ -99,7 +99,7 @@ mod tests {
     fn an_event_is_counted_as_often_as_it_happens() {
         let mut counter = match InstructionCounter::open_for(PAGE_FAULTS) {
             Ok(counter) => counter,
-            Err(error) => return eprintln!("skipped: perf_event_open: {error}"),
+            Err(error) => return crate::skip::skip(&format!("perf_event_open: {error}")),
         };
         const PAGES: usize = 300;
         let before = counter.read().unwrap();
@@ -117,7 +117,7 @@ mod tests {
     fn instructions_are_those_of_a_loop_where_there_is_a_counter() {
         let mut counter = match InstructionCounter::open() {
             Ok(counter) => counter,
-            Err(error) => return eprintln!("skipped: no counter of instructions: {error}"),
+            Err(error) => return crate::skip::skip(&format!("no counter of instructions: {error}")),
         };
         let before = counter.read().unwrap();
         (0..1_000_000_u64).for_each(|number| _ = std::hint::black_box(number));

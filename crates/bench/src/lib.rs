@@ -75,6 +75,11 @@ pub use transfer::{
     TransferRound, TransferRow, TransferSettings, TransferSource, run_transfer,
 };
 
+/// How a test says that it could not run.
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 /// The example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

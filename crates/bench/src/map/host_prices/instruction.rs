@@ -48,7 +48,9 @@ fn count_rounds(
         work(path, MAPPED, PAIRS, &mut counters)?;
         let (cpu_ns, after) = (thread_cpu_ns() - before.1, count());
         match (before.0, after) {
-            (Ok(before), Ok(after)) => counted.push(CountedRound { instructions: after - before, cpu_ns }),
+            (Ok(before), Ok(after)) => {
+                counted.push(CountedRound { instructions: after.saturating_sub(before), cpu_ns })
+            }
             (Err(error), _) | (_, Err(error)) => return Ok(Err(absent(&error))),
         }
     }
