@@ -12,6 +12,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// What the driver maps for its receive ring of 256 descriptors when the interface goes up (`e1000_desc_unused`).
+const RECEIVE_BUFFERS: i64 = 255;
+const PAGE_BYTES: i64 = 4096;
+
 /// A hub with two adapters.
 const DEVICES: &str = "-device intel-iommu,intremap=on -netdev hubport,hubid=0,id=a -netdev hubport,hubid=0,id=b \
                        -device e1000e,netdev=a,addr=5,mac=52:54:00:00:00:05 -device e1000e,netdev=b,addr=6,mac=52:54:00:00:00:06";
@@ -46,6 +50,12 @@ in_other() {{ nsenter --net=/proc/$other/ns/net --mount=/proc/$other/ns/mnt "$@"
 in_other {ip_path} address add 10.0.0.2/24 dev eth1
 in_other {ip_path} link set eth1 up
 {ip_path} address add 10.0.0.1/24 dev eth0
+watched() {{ {iotoll} watch --adapter 0000:00:05.0 --json -- sh -c "{ip_path} link set eth0 $1; sleep 2" 2> /tmp/said; echo "status $?"; cat /tmp/said; }}
+about up
+watched up
+about down
+watched down
+about again
 {ip_path} link set eth0 up
 sleep 4
 in_other {iotoll} bench net --listen 10.0.0.2:5000 --secret /tmp/secret 2> /dev/null &
@@ -76,6 +86,9 @@ about end
     let Some(console) = guest.run(&cache, &kernel) else { return };
     let console = console.replace('\r', "");
     assert_eq!((case(&console, "mode"), case(&console, "switch")), ("DMA\nDMA\n", "DMA-FQ\nDMA-FQ\n"));
+    let [up, down] = ["up", "down"].map(|name| stays_mapped(case(&console, name)));
+    assert!(up.0 >= RECEIVE_BUFFERS * PAGE_BYTES && up.1 > 0, "{up:?}");
+    assert_eq!(down, (-up.0, -up.1), "what was mapped is unmapped");
     let files = ["strict", "lazy"].map(|mode| {
         let (document, packets) = case(&console, mode).rsplit_once("packets ").unwrap();
         let document: Value =
@@ -89,9 +102,20 @@ about end
     let compared = Command::new(env!("CARGO_BIN_EXE_iotoll")).arg("compare").args(&files).output().unwrap();
     let page = String::from_utf8(compared.stdout).unwrap();
     assert!(compared.status.code().is_some_and(|code| code < 2), "{page}");
-    for words in ["udp-rr", "tcp-rr", "64 bytes", "1024 bytes"] {
+    for words in ["udp-rr", "tcp-rr", "64 B", "1 KiB"] {
         assert!(page.contains(words), "{words}: {page}");
     }
+}
+
+/// Bytes that stay in the IOMMU's table, and of coherent memory, in a document of `iotoll watch`.
+fn stays_mapped(case: &str) -> (i64, i64) {
+    let (document, rest) = case.split_once("\nstatus ").unwrap_or_else(|| panic!("{case}"));
+    assert!(rest.starts_with('0'), "{rest}");
+    let document: Value =
+        serde_json::from_str(document).unwrap_or_else(|error| panic!("{error}: {document}"));
+    let stays = &document["adapters"][0]["stays_mapped"];
+    let of = |name: &str| stays[name].as_i64().unwrap_or_else(|| panic!("{name}: {}", document["adapters"]));
+    (of("table_bytes"), of("coherent_bytes"))
 }
 
 /// Each side names its own adapter.

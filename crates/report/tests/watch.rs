@@ -6,7 +6,7 @@ use report::{Length, Style, html, text, watch, watch_interval};
 use toll::Stage;
 use watch::{
     Action, ActionSummary, Activity, AdapterSummary, Completed, Interval, Losses, Mapping, Path, Record,
-    StageSummary, Tally,
+    StageSummary, StaysMapped, Tally,
 };
 
 const DISK: &str = "0000:3b:00.0";
@@ -37,6 +37,7 @@ fn record(adapter: &str) -> Record {
                 tally: Tally { calls: 1000, ns: 60_000, ..Tally::default() },
             },
         ],
+        stays_mapped: Some(StaysMapped { table_bytes: Some(8192), coherent_bytes: 0, bounce_buffers: -1 }),
         stages: vec![stage(Stage::DmaMap, 200_000), stage(Stage::TableWrite, 100_000)],
         paths: vec![
             path(&["dma_map_page_attrs"], 200_000),
@@ -91,10 +92,12 @@ fn what_could_not_be_counted_is_not_zero() {
 fn the_page_says_what_an_io_costs_and_what_is_doubtful() {
     let page = watch(&head(), &record(DISK), &[]);
     let text = text(&page, 100, Style::Plain, Length::Full);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Completed 1,000 requests (3.9 MiB)",
         "300 ns per request",
         "of a core of that (20 %). Lazy mode would save",
+        "At the end there was 8 KiB more in the IOMMU's table, 1 bounce buffer less in use than at the begin.",
         "watched by probes",
         "assumed to be those of Linux 6.1",
         "7 that clear entries of the IOMMU's table",
@@ -102,6 +105,22 @@ fn the_page_says_what_an_io_costs_and_what_is_doubtful() {
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
+}
+
+#[test]
+fn what_stays_mapped_is_said_or_why_not() {
+    let shown = |stays_mapped| {
+        let mut record = record(DISK);
+        record.adapters[0].stays_mapped = stays_mapped;
+        let text = text(&watch(&head(), &record, &[]), 100, Style::Plain, Length::Full);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let none = StaysMapped { table_bytes: Some(0), ..StaysMapped::default() };
+    assert!(shown(None).contains("What stayed mapped is unknown: calls were lost."));
+    assert!(shown(Some(none)).contains("As much was mapped at the end as at the begin. CPU time"));
+    let coherent = StaysMapped { coherent_bytes: -4096, ..StaysMapped::default() };
+    let words = "there was 4 KiB less of coherent memory than at the begin. How much of the IOMMU's table is in use is unknown.";
+    assert!(shown(Some(coherent)).contains(words), "{}", shown(Some(coherent)));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub use completed::{Completed, completed};
 pub use function::{Action, FUNCTIONS, Function};
 pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, SCHEMA, UnwatchedFunction};
 pub use session::Session;
-pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, adapters};
+pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, StaysMapped, adapters};
 pub use tally::{Histogram, Tally};
 pub use watcher::{Losses, Reading, Unwatched, WatchError, Watcher};
 

@@ -20,10 +20,43 @@ pub struct AdapterSummary {
     /// What the kernel's functions did for it. Empty, as the next two, where nothing could be counted
     /// ([`Record::uncounted`](crate::Record::uncounted)).
     pub actions: Vec<ActionSummary>,
+    /// What stayed mapped; `None` if calls were lost, which may be the ones that mapped or unmapped it.
+    pub stays_mapped: Option<StaysMapped>,
     /// The CPU time that they took.
     pub stages: Vec<StageSummary>,
     /// The same by the functions that called each other, as for a flame graph.
     pub paths: Vec<Path>,
+}
+
+/// By how much more there was at the end of the time than at its begin; negative if it was less. Calls that map and unmap are not held
+/// against each other: drivers leave the unmapping out where nothing translates or bounces (`dma_need_unmap`, Linux 6.8).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StaysMapped {
+    /// Bytes in the IOMMU's table; `None` if calls did not say how many, as on POWER.
+    pub table_bytes: Option<i64>,
+    /// Bytes of coherent memory.
+    pub coherent_bytes: i64,
+    /// Bounce buffers in use.
+    pub bounce_buffers: i64,
+}
+
+impl StaysMapped {
+    /// What actions added less what they removed.
+    fn of(actions: &[ActionSummary]) -> Self {
+        let tally = |action| actions.iter().find(|one| one.action == action).map(|one| &one.tally);
+        let difference = |more: u64, less: u64| more.wrapping_sub(less) as i64;
+        let of = |[more, less]: [Action; 2], number: fn(&Tally) -> u64| {
+            difference(tally(more).map_or(0, number), tally(less).map_or(0, number))
+        };
+        let table = [Action::WriteTable, Action::ClearTable]
+            .map(|action| tally(action).map_or(Some(0), Tally::bytes_if_known));
+        Self {
+            table_bytes: table[0].zip(table[1]).map(|(written, cleared)| difference(written, cleared)),
+            coherent_bytes: of([Action::AllocateCoherent, Action::FreeCoherent], |tally| tally.bytes),
+            bounce_buffers: of([Action::TakeBounce, Action::ReturnBounce], |tally| tally.calls),
+        }
+    }
 }
 
 /// Calls of one action.
@@ -106,12 +139,15 @@ pub fn adapters(
             device.insert(path.clone(), since);
         }
     }
+    let is_complete = later.losses.since(&earlier.losses).total() == 0;
     let summary = |(adapter, counted): (String, Counted)| {
         let completed = completed(&adapter);
         let paths = paths(&counted, later.program_ns);
+        let actions = actions(&counted);
         AdapterSummary {
             completed,
-            actions: actions(&counted),
+            stays_mapped: is_complete.then(|| StaysMapped::of(&actions)),
+            actions,
             stages: stages(&counted, &paths),
             paths,
             adapter,
@@ -170,6 +206,7 @@ mod tests {
 
     use super::*;
     use crate::function::FUNCTIONS;
+    use crate::programs;
 
     /// The functions of these names.
     fn functions(names: &[&str]) -> Vec<&'static Function> {
@@ -208,6 +245,37 @@ mod tests {
         assert_eq!((all[0].tally(Action::Map).unwrap().ns, all[0].ns()), (1000, 1000));
         let stages: Vec<(Stage, u64)> = all[0].stages.iter().map(|one| (one.stage, one.ns)).collect();
         assert_eq!(stages, [(Stage::DmaMap, 500), (Stage::TableWrite, 500)]);
+    }
+
+    #[test]
+    fn what_was_mapped_and_not_unmapped_stays() {
+        let sized = |calls: u64, bytes_each: u64| {
+            let mut words = vec![0; programs::TALLY_WORDS];
+            words[programs::tally::CALLS] = calls;
+            words[programs::tally::BYTES] = calls * bytes_each;
+            words[programs::tally::BYTES_BUCKETS + bytes_each.ilog2() as usize] = calls;
+            Tally::of_cpus(&words)
+        };
+        let of = |tallies: &[(&str, &[&'static str], Tally)], lost: u64| {
+            let mut later = reading(tallies, None);
+            later.losses.depth = lost;
+            adapters(&Reading::default(), &later, |_| Completed::default(), [])[0].stays_mapped
+        };
+        let table = |clears: Tally| {
+            [(DISK, TABLE, sized(10, 4096)), (DISK, &["dma_unmap_phys", "iommu_unmap_fast"][..], clears)]
+        };
+        assert_eq!(of(&table(sized(9, 4096)), 0).unwrap().table_bytes, Some(4096));
+        assert_eq!(of(&table(sized(12, 4096)), 0).unwrap().table_bytes, Some(-8192));
+        assert_eq!(of(&table(tally(10, 0, 10, 10)), 0).unwrap().table_bytes, None, "some did not say it");
+        assert_eq!(of(&table(sized(9, 4096)), 1), None, "a call was lost");
+        let others = [
+            (DISK, &["dma_alloc_attrs"][..], sized(2, 8192)),
+            (DISK, &["dma_free_attrs"][..], sized(1, 8192)),
+            (DISK, &["dma_map_phys", "swiotlb_map"][..], sized(5, 100)),
+            (DISK, &["dma_unmap_phys", "__swiotlb_tbl_unmap_single"][..], sized(7, 100)),
+        ];
+        let found = of(&others, 0).unwrap();
+        assert_eq!(found, StaysMapped { table_bytes: Some(0), coherent_bytes: 8192, bounce_buffers: -2 });
     }
 
     #[test]

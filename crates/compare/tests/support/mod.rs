@@ -125,6 +125,7 @@ fn summary(name: &str, intervals: &[Interval]) -> AdapterSummary {
         adapter: name.to_owned(),
         completed,
         actions: actions.into_iter().filter(|one| one.tally.calls > 0).collect(),
+        stays_mapped: None,
         stages: STAGES.map(stage).into_iter().filter(|one| one.ns > 0).collect(),
         paths: Vec::new(),
     }

@@ -8,7 +8,7 @@ use crate::page::{Block, Page};
 use bench::Head;
 use escape::terminal::plain;
 use host::diagnose::MeasuredGain;
-use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, Tally};
+use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, StaysMapped, Tally};
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
 const NAME_COLUMNS: usize = 16;
@@ -104,6 +104,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
     };
     let rows = adapter.actions.iter().map(|one| row((one.action, &one.tally))).collect();
     page.table(Table { names: "the kernel", wraps_names: false, titles, rows });
+    page.prose(stays_mapped_words(adapter.stays_mapped), 2);
     let mut titles = vec!["of a core".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
     titles.push("cost of watching".to_owned());
@@ -178,6 +179,32 @@ fn gain_words(gain: &MeasuredGain) -> String {
         time(*now_ns),
         time(*then_ns),
     )
+}
+
+/// What stayed mapped, by the difference between begin and end.
+fn stays_mapped_words(stays: Option<StaysMapped>) -> String {
+    let Some(StaysMapped { table_bytes, coherent_bytes, bounce_buffers }) = stays else {
+        return "What stayed mapped is unknown: calls were lost.".to_owned();
+    };
+    let changed = |amount: i64, words: &dyn Fn(u64) -> String, what: &str| {
+        let direction = if amount > 0 { "more" } else { "less" };
+        (amount != 0).then(|| format!("{} {direction} {what}", words(amount.unsigned_abs())))
+    };
+    let buffers = |number: u64| count(number as usize, "bounce buffer");
+    let changes: Vec<String> = [
+        table_bytes.and_then(|amount| changed(amount, &bytes, "in the IOMMU's table")),
+        changed(coherent_bytes, &bytes, "of coherent memory"),
+        changed(bounce_buffers, &buffers, "in use"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let unknown =
+        if table_bytes.is_none() { " How much of the IOMMU's table is in use is unknown." } else { "" };
+    match changes.is_empty() {
+        true => format!("As much was mapped at the end as at the begin.{unknown}"),
+        false => format!("At the end there was {} than at the begin.{unknown}", changes.join(", ")),
+    }
 }
 
 /// What an adapter's invalidations took, and what would save most of it. Nothing if they are few.
