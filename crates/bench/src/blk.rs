@@ -43,9 +43,7 @@ pub enum BlkError {
         bytes_max: u64,
     },
     /// Commands of this size are not possible.
-    #[error(
-        "commands of {bytes} bytes; expected a multiple of {step} up to {bytes_max}, the controller's limit"
-    )]
+    #[error("commands of {bytes} bytes; expected a multiple of {step} up to {bytes_max}")]
     CommandSize {
         /// The requested size.
         bytes: u64,
@@ -56,15 +54,23 @@ pub enum BlkError {
     },
     /// A buffer of this size is not possible.
     #[error(
-        "a buffer of {bytes} bytes; expected a multiple of {command_bytes}, the commands' size, up to {bytes_max}, the disk's end"
+        "a buffer of {bytes} bytes; expected a multiple of {command_bytes}, the commands' size, up to {bytes_max}"
     )]
     BufferSize {
         /// The requested size.
         bytes: u64,
         /// The size of each command.
         command_bytes: u64,
-        /// Bytes of the disk from the first block on.
+        /// Bytes of the disk from the first block on, or the largest buffer.
         bytes_max: u64,
+    },
+    /// The data to compare with are too short.
+    #[error("{expected} bytes to compare with; expected at least {bytes}, the buffer's size")]
+    Expected {
+        /// The buffer's size.
+        bytes: u64,
+        /// The size of the data.
+        expected: u64,
     },
     /// The controller failed.
     #[error(transparent)]

@@ -71,8 +71,8 @@ pub use sizes::Sizes;
 pub use summary::Summary;
 pub use threads::ThreadError;
 pub use transfer::{
-    DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferMemory,
-    TransferRound, TransferRow, TransferSettings, TransferSource, run_transfer,
+    ControllerReads, ControllerWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark,
+    TransferMemory, TransferRound, TransferRow, TransferSettings, TransferSource, run_transfer,
 };
 
 /// How a test says that it could not run.

@@ -166,8 +166,11 @@ fn pin(cpu: usize) -> Result<(), ThreadError> {
 
 /// The CPUs that this process may run on.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
-    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
-    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+    match rustix::thread::sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect(),
+        // The kernel has more CPUs than the set holds.
+        Err(_) => (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
+    }
 }
 
 /// A start gate: threads sleep until all have arrived and the gate is opened. Unlike a barrier, it can be opened if a

@@ -3,7 +3,7 @@
 //! Nothing is written to the disk. For the way to memory, the CPU stores the complement of the expected data, the controller reads
 //! its disk into the buffer, and the CPU compares each word: a line that its cache kept shows as the complement. For the way from
 //! memory, the CPU stores the expected data over the complement, and the controller compares the buffer with its disk: data that
-//! are still in a cache or in a write-combining buffer show as a Compare Failure.
+//! are still in a cache show as a Compare Failure. Write-combining buffers are drained before, as a driver has to.
 //!
 //! It is the card test of "RHEL6.4 Apparent reduced PCIe performance in comparison to RHEL5.9" (Red Hat, 2013), with a disk in place
 //! of the card.
@@ -14,8 +14,8 @@ mod result;
 
 pub use buffer::TransferMemory;
 pub use result::{
-    DeviceReads, DeviceWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark, TransferRound,
-    TransferRow, TransferSettings,
+    ControllerReads, ControllerWrites, ExpectedFrom, Miscompare, TRANSFER_SCHEMA, TransferBenchmark,
+    TransferRound, TransferRow, TransferSettings,
 };
 
 use crate::blk::BlkError;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// PCI vendor of controllers that QEMU emulates (Red Hat).
 const VENDOR_QEMU: u16 = 0x1b36;
 
-/// What is transferred, and by whom it was read.
+/// The blocks to transfer, and their data if the kernel's driver has read them.
 #[derive(Debug, Clone)]
 pub struct TransferSource {
     /// PCI address of the controller.
@@ -44,11 +44,11 @@ pub struct TransferSource {
     pub forces_snooping: Option<bool>,
 }
 
-/// Transfers to and from memory of the DMA API's kind, and each of `memories`, in turn, round by round. `progress` gets the number
+/// Transfers to and from ordinary DMA memory, and each of `memories`, in turn, round by round. `progress` gets the number
 /// of steps done and of all steps.
 ///
 /// # Errors
-/// [`BlkError`]
+/// [`BlkError`]; then the queue and the buffer stay with the controller until it is shut down.
 pub fn run_transfer(
     settings: TransferSettings,
     origin: Origin,
@@ -87,14 +87,15 @@ pub fn run_transfer(
     for round in 0..=settings.rounds {
         for measurement in &mut measurements {
             progress(done, steps);
-            let measured = measurement.round(&mut device, &expected, settings.round_ms)?;
+            let measured = measurement.measure_round(&mut device, &expected, settings.round_ms)?;
             // The first round only warms up, but what it finds counts.
             measurement.rounds.extend((round > 0).then(|| measured.rates(settings.bytes)));
             done += 1;
         }
     }
-    let memories: Vec<TransferRow> = measurements.into_iter().map(Measurement::row).collect();
-    head.warnings.splice(0..0, memories.iter().filter_map(warning_of_differences));
+    let rows: Vec<TransferRow> = measurements.into_iter().map(Measurement::into_row).collect();
+    head.warnings.extend(warning_of_equal_pages(&data));
+    head.warnings.splice(0..0, rows.iter().filter_map(warning_of_differences));
     let mut guard = Controller::lock(controller);
     guard.delete(device.into_queue())?;
     guard.free(own)?;
@@ -105,20 +106,29 @@ pub fn run_transfer(
         model: identity.model,
         expected_from,
         forces_snooping: source.forces_snooping,
-        memories,
+        memories: rows,
+    })
+}
+
+/// A warning about data that can't show a page at a wrong place.
+fn warning_of_equal_pages(data: &[u8]) -> Option<String> {
+    let mut pages = data.chunks_exact(nvme::PAGE_BYTES as usize);
+    let first = pages.next()?;
+    pages.all(|page| page == first).then(|| {
+        "all pages on the disk are alike, so data at a wrong place would not show; --first chooses other blocks".to_owned()
     })
 }
 
 /// A warning about a memory in which data differed.
 fn warning_of_differences(row: &TransferRow) -> Option<String> {
     let kind = row.memory_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-    (row.miscompares() > 0)
+    row.has_miscompares()
         .then(|| format!("data differed in {}{kind}: its rates are those of transfers that failed", row.name))
 }
 
 /// Reasons to doubt the results.
 fn warnings(machine: &HostSummary, vendor: u16) -> Vec<String> {
-    let virtual_words = match (vendor, machine.is_virtual) {
+    let virtual_machine = match (vendor, machine.is_virtual) {
         (VENDOR_QEMU, _) => Some(
             "QEMU emulates this controller: it copies by a CPU, through that CPU's caches. Rates and miscompares say nothing of a \
              real device; that the test ran proves that it works",
@@ -129,7 +139,7 @@ fn warnings(machine: &HostSummary, vendor: u16) -> Vec<String> {
         ),
         _ => None,
     };
-    virtual_words.map(str::to_owned).into_iter().chain(warning::of_machine(machine)).collect()
+    virtual_machine.map(str::to_owned).into_iter().chain(warning::of_machine(machine)).collect()
 }
 
 /// The times of a round, each for `passes` times the buffer.
@@ -138,19 +148,19 @@ struct RoundTimes {
     passes: u64,
     stores: Duration,
     loads: Duration,
-    device_writes: Duration,
-    device_reads: Duration,
+    controller_writes: Duration,
+    controller_reads: Duration,
 }
 
 impl RoundTimes {
     /// The rates, with buffers of `bytes`.
     fn rates(&self, bytes: u64) -> TransferRound {
-        // A clock that did not advance took its shortest step.
+        // At least a nanosecond, so that nothing is divided by zero.
         let rate =
             |time: Duration| (bytes * self.passes) as f64 / time.max(Duration::from_nanos(1)).as_secs_f64();
         TransferRound {
-            adapter_writes: rate(self.device_writes),
-            adapter_reads: (!self.device_reads.is_zero()).then(|| rate(self.device_reads)),
+            controller_writes: rate(self.controller_writes),
+            controller_reads: (!self.controller_reads.is_zero()).then(|| rate(self.controller_reads)),
             cpu_stores: rate(self.stores),
             cpu_loads: rate(self.loads),
         }
@@ -166,7 +176,7 @@ struct Measurement<'m> {
     miscompares: u64,
     first_miscompare: Option<Miscompare>,
     commands: u64,
-    failed_commands: u64,
+    compare_failures: u64,
 }
 
 impl<'m> Measurement<'m> {
@@ -179,12 +189,12 @@ impl<'m> Measurement<'m> {
             miscompares: 0,
             first_miscompare: None,
             commands: 0,
-            failed_commands: 0,
+            compare_failures: 0,
         }
     }
 
     /// Transfers the buffer both ways, again and again for `round_ms` milliseconds.
-    fn round(
+    fn measure_round(
         &mut self,
         device: &mut Device,
         expected: &Expected,
@@ -215,7 +225,7 @@ impl<'m> Measurement<'m> {
         let begin = Instant::now();
         // Reads that fail end the run, so none is counted.
         device.transfer(self.memory.piece, QueuePair::read)?;
-        times.device_writes += begin.elapsed();
+        times.controller_writes += begin.elapsed();
         let begin = Instant::now();
         let (miscompares, first) = self.memory.compare(expected)?;
         times.loads += begin.elapsed();
@@ -237,14 +247,14 @@ impl<'m> Measurement<'m> {
         self.memory.store(expected)?;
         let begin = Instant::now();
         let compared = device.transfer(self.memory.piece, QueuePair::compare)?;
-        times.device_reads += begin.elapsed();
+        times.controller_reads += begin.elapsed();
         self.commands += compared.commands;
-        self.failed_commands += compared.miscompares;
+        self.compare_failures += compared.miscompares;
         Ok(())
     }
 
     /// The results.
-    fn row(self) -> TransferRow {
+    fn into_row(self) -> TransferRow {
         let TransferMemory { name, mapping, memory_type, .. } = self.memory;
         let summary =
             |rate: fn(&TransferRound) -> Option<f64>| Summary::of(self.rounds.iter().filter_map(rate));
@@ -252,16 +262,16 @@ impl<'m> Measurement<'m> {
             name: name.clone(),
             mapping: mapping.clone(),
             memory_type: memory_type.clone(),
-            to_memory: DeviceWrites {
-                bytes_per_second: summary(|round| Some(round.adapter_writes)),
+            controller_writes: ControllerWrites {
+                bytes_per_second: summary(|round| Some(round.controller_writes)),
                 words: self.words,
                 miscompares: self.miscompares,
                 first_miscompare: self.first_miscompare,
             },
-            from_memory: self.can_compare.then(|| DeviceReads {
-                bytes_per_second: summary(|round| round.adapter_reads),
+            controller_reads: self.can_compare.then(|| ControllerReads {
+                bytes_per_second: summary(|round| round.controller_reads),
                 commands: self.commands,
-                miscompares: self.failed_commands,
+                miscompares: self.compare_failures,
             }),
             cpu_store_bytes_per_second: summary(|round| Some(round.cpu_stores)),
             cpu_load_bytes_per_second: summary(|round| Some(round.cpu_loads)),

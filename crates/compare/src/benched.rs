@@ -251,8 +251,8 @@ pub(crate) fn memory_types(
 type TransferRate = (&'static str, fn(&TransferRound) -> Option<f64>);
 
 const TRANSFER_RATES: [TransferRate; 4] = [
-    ("adapter writes", |round| Some(round.adapter_writes)),
-    ("adapter reads", |round| round.adapter_reads),
+    ("controller writes", |round| Some(round.controller_writes)),
+    ("controller reads", |round| round.controller_reads),
     ("CPU loads", |round| Some(round.cpu_loads)),
     ("CPU stores", |round| Some(round.cpu_stores)),
 ];

@@ -104,7 +104,7 @@ fn transfers_are_compared_by_memory_whatever_its_type() {
     let transfer = |kind: &str, megabytes: f64, warnings: &[&str]| {
         let round = |place: u32| {
             let rate = megabytes * 1e6 * (1.0 + f64::from(place) / 1000.0);
-            json!({"adapter_writes": 1e9, "adapter_reads": null, "cpu_stores": rate, "cpu_loads": rate})
+            json!({"controller_writes": 1e9, "controller_reads": null, "cpu_stores": rate, "cpu_loads": rate})
         };
         let rounds: Vec<Value> = (0..9).map(round).collect();
         let memory = json!({"name": "memmap= at 0x10000000", "memory_type": kind, "rounds": rounds});
@@ -115,7 +115,7 @@ fn transfers_are_compared_by_memory_whatever_its_type() {
     let before = transfer("WB", 2000.0, &["data differed in memmap= at 0x10000000 (WB)"]);
     let found = compared(&before, &transfer("UC", 85.0, &[])).unwrap();
     let cases: Vec<&str> = found.groups.iter().map(|group| group.name.as_str()).collect();
-    assert_eq!(cases, ["adapter writes", "CPU loads", "CPU stores"]);
+    assert_eq!(cases, ["controller writes", "CPU loads", "CPU stores"]);
     let [writes, loads, _] = &found.groups[..] else { panic!("{found:?}") };
     assert_eq!((writes.rows[0].ratio, writes.rows[0].sign), (Some(1.0), None));
     assert_eq!(loads.rows[0].sign, Some(Sign::Less));

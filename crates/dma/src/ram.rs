@@ -121,7 +121,9 @@ impl Ram {
     /// If the kernel does not map it, as RAM that it uses itself (`CONFIG_STRICT_DEVMEM`).
     ///
     /// # Safety
-    /// While this exists, nothing but it and adapters uses that memory: neither the kernel, nor firmware, nor another mapping.
+    /// All of the range is RAM, and no register of a device. While this exists, nothing but it and adapters uses that memory: neither the
+    /// kernel, nor firmware, nor another mapping. Without an IOMMU an adapter may still write after this is dropped, until it is reset:
+    /// nobody uses the memory before that.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code, reason = "only the caller knows that nothing else uses the memory")]
     pub unsafe fn reserved(physical: u64, bytes: u64, caching: crate::PageCaching) -> std::io::Result<Self> {

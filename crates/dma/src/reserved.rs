@@ -38,7 +38,7 @@ impl PageCaching {
 /// Maps `bytes` of physical memory from `physical` on, both whole pages. The content stays as it is.
 ///
 /// # Safety
-/// While the pages exist, nothing but them and adapters uses that memory: neither the kernel, nor firmware, nor another mapping.
+/// As of [`Ram::reserved`](crate::Ram::reserved).
 pub(crate) unsafe fn map(physical: u64, bytes: u64, caching: PageCaching) -> io::Result<Pages> {
     let page_bytes = rustix::param::page_size() as u64;
     let is_whole = bytes > 0 && (physical | bytes) % page_bytes == 0;
@@ -46,7 +46,7 @@ pub(crate) unsafe fn map(physical: u64, bytes: u64, caching: PageCaching) -> io:
     let flags = caching.open_flags();
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(DEV_MEM)?;
     let rights = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the kernel chooses a place where nothing is; the caller says that nothing else uses the memory.
+    // SAFETY: the kernel chooses an unused virtual range; the caller says that nothing else uses the memory.
     let first = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, &file, physical) }?;
     Ok(Pages::at(first, length).ok_or(io::ErrorKind::OutOfMemory)?)
 }

@@ -586,7 +586,7 @@ pub(crate) struct Pace {
     /// Measured rounds, after the warm-up [default: 9]
     #[arg(long, value_name = "N", value_parser = parse_positive::<usize>)]
     pub(crate) rounds: Option<usize>,
-    /// Length of a round [default: 5]
+    /// Length of a round [default: 5; blk 200, transfer 50]
     #[arg(long, value_name = "MS", value_parser = parse_positive::<u64>)]
     pub(crate) round_ms: Option<u64>,
 }

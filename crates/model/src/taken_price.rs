@@ -45,7 +45,9 @@ pub enum NoPriceTaken {
         described: &'static str,
     },
     /// The list has no measured price for any key of the file.
-    #[error("{list}: no measured price that {file} takes; expected one of {expected}")]
+    #[error(
+        "{list}: no measured price that {file} takes; expected one of {expected}. `iotoll watch --prices` measures invalidations and hypercalls"
+    )]
     List {
         /// The file of the list.
         list: String,

@@ -103,7 +103,7 @@ impl Adapter {
     /// The user must have accepted that. The caller makes sure that:
     ///
     /// - each [`Piece`] given to a queue of this adapter is within `memory`, as all pieces of its controller's
-    ///   [buffers](crate::Controller::allocate) are, or within `reserved`
+    ///   [buffers](crate::Controller::allocate) are, or within `reserved`, whose bus addresses are taken to be its physical ones, as on x86
     /// - the adapter is an NVMe controller that accesses only the memory that its commands and registers name
     #[allow(unsafe_code, reason = "nothing stops the adapter from writing anywhere, so the caller must")]
     pub unsafe fn open_without_iommu(
@@ -119,7 +119,9 @@ impl Adapter {
             Ok::<_, VfioError>(ReservedBuffer { piece: Piece { at, bytes: memory.bytes() }, memory })
         };
         let reserved = reserved.into_iter().map(buffer).collect::<Result<_, _>>()?;
-        Ok(Self { reserved, ..Self::bring_up(mapper, device, memory)? })
+        // Nothing changes what the adapter asks for.
+        let forces_snooping = Some(false);
+        Ok(Self { reserved, forces_snooping, ..Self::bring_up(mapper, device, memory)? })
     }
 
     /// Enables the device, maps its registers, and opens the controller.
@@ -145,7 +147,7 @@ impl Adapter {
         &self.reserved
     }
 
-    /// Whether the IOMMU makes all accesses of the adapter snoop the CPU's caches; `None` if unknown, or without an IOMMU.
+    /// Whether the IOMMU makes all accesses of the adapter snoop the CPU's caches; `None` if the kernel does not say.
     pub fn forces_snooping(&self) -> Option<bool> {
         self.forces_snooping
     }

@@ -37,7 +37,7 @@ impl Calling {
             device: parameter(function.device),
             bytes: parameter(function.bytes),
             parts: parameter(function.parts),
-            result: result.filter(|_| function.returns_bytes),
+            result: result.filter(|_| function.returns_bytes || function.only_if_true),
         }
     }
 }

@@ -58,6 +58,8 @@ pub struct Function {
     pub(crate) tracepoints: Option<(&'static str, &'static str)>,
     /// Whether it returns the number of bytes, where that is positive.
     pub(crate) returns_bytes: bool,
+    /// Whether it returns a truth value, and calls count only where that is true.
+    pub(crate) only_if_true: bool,
     /// Whether calls count only within another watched function: it does much else.
     pub(crate) only_within: bool,
 }
@@ -77,6 +79,7 @@ const fn plain(name: &'static str, stage: Stage, action: Option<Action>) -> Func
         prototype: &[],
         tracepoints: None,
         returns_bytes: false,
+        only_if_true: false,
         only_within: false,
     }
 }
@@ -142,6 +145,10 @@ const HYPERCALL: Function = Function {
     ..plain("plpar_hcall", Stage::TableWrite, Some(Action::CallHypervisor))
 };
 
+/// It fails where no IOMMU translates; the driver then maps page by page.
+const TRY_ALLOC: Function =
+    Function { only_if_true: true, ..api("dma_iova_try_alloc", Stage::DmaMap, Action::Map, &["dev"]) };
+
 /// All, in the order of their numbers. A kernel has some of them: names changed from version to version, and others are inlined.
 ///
 /// Linux 5.10 to 7.0: `include/linux/dma-mapping.h`, `drivers/iommu/{dma-iommu,iova,iommu}.c`, `drivers/iommu/intel/dmar.c`,
@@ -156,7 +163,7 @@ pub const FUNCTIONS: &[Function] = &[
     api("dma_map_resource", Stage::DmaMap, Action::Map, BY_ADDRESS),
     list("dma_map_sg_attrs", Stage::DmaMap, Action::Map),
     list("dma_map_sgtable", Stage::DmaMap, Action::Map),
-    api("dma_iova_try_alloc", Stage::DmaMap, Action::Map, &["dev"]),
+    TRY_ALLOC,
     of_device("dma_iova_link", Stage::DmaMap),
     of_device("dma_iova_sync", Stage::DmaMap),
     api("dma_unmap_page_attrs", Stage::DmaUnmap, Action::Unmap, BY_ADDRESS),

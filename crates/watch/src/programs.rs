@@ -191,6 +191,12 @@ pub(crate) fn exit(
     code.load(R1, R7, caller + frame::CALLEES_NS);
     code.add(R1, R9);
     code.store(R7, caller + frame::CALLEES_NS, R1);
+    if function.only_if_true && calling.result.is_some() {
+        // A truth value is the lowest byte alone.
+        code.load(R1, Frame, RESULT);
+        code.shift_left(R1, 56);
+        code.jump_if(R1, Condition::Equal, 0, done);
+    }
     code.load(R1, R7, own + frame::DEVICE);
     code.store(Frame, -16, R1);
     code.load(R1, R7, own + frame::PATH);
@@ -207,7 +213,7 @@ pub(crate) fn exit(
     code.subtract(R1, R2);
     add(code, tally::OWN_NS);
     add_to_histogram(code, R9, tally::NS_BUCKETS);
-    match calling.result {
+    match calling.result.filter(|_| function.returns_bytes) {
         Some(_) => {
             // An error is negative.
             code.load(R1, Frame, RESULT);

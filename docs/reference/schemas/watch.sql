@@ -1,7 +1,7 @@
 -- Reads documents `iotoll.watch/1` into DuckDB, from a file with a line for each.
 -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.
 CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
-    "adapters": 'STRUCT("actions" STRUCT("action" VARCHAR, "by_bytes" UBIGINT[], "by_ns" UBIGINT[], "bytes" UBIGINT, "calls" UBIGINT, "ns" UBIGINT, "own_ns" UBIGINT, "parts" UBIGINT)[], "adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "paths" STRUCT("calls" UBIGINT, "functions" VARCHAR[], "own_ns" UBIGINT, "programs_ns" UBIGINT)[], "stages" STRUCT("ns" UBIGINT, "programs_ns" UBIGINT, "stage" VARCHAR)[])[]',
+    "adapters": 'STRUCT("actions" STRUCT("action" VARCHAR, "by_bytes" UBIGINT[], "by_ns" UBIGINT[], "bytes" UBIGINT, "calls" UBIGINT, "ns" UBIGINT, "own_ns" UBIGINT, "parts" UBIGINT)[], "adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "paths" STRUCT("calls" UBIGINT, "functions" VARCHAR[], "own_ns" UBIGINT, "programs_ns" UBIGINT)[], "stages" STRUCT("ns" UBIGINT, "programs_ns" UBIGINT, "stage" VARCHAR)[], "stays_mapped" STRUCT("bounce_buffers" BIGINT, "coherent_bytes" BIGINT, "table_bytes" BIGINT))[]',
     "assumes_parameters": 'BOOLEAN',
     "calls": 'UBIGINT',
     "command": 'VARCHAR[]',

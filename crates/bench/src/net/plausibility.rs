@@ -1,7 +1,7 @@
 //! Bounds of what a server says of itself and of what it counted.
 //!
 //! A server that knows the secret can still be broken or lie. Its texts are cut before anything shows them. Its counts are held against what
-//! the client knows: how long it waited, and how much it sent. What can't be is left out, and a warning says so.
+//! the client knows: how long it waited, and how many CPUs the server has. Impossible values are left out, and a warning says so.
 
 use super::message::Welcome;
 use super::result::{HostCpu, Usage};
@@ -18,11 +18,11 @@ const ADAPTERS_MAX: usize = 16;
 const CPUS_MAX: usize = 8192;
 /// A load average is at most the number of threads, which is at most PID_MAX_LIMIT.
 const LOAD_MAX: f64 = 4_194_304.0;
-/// Two clocks may differ by this share, and by some time that a reading takes.
-const CLOCK_TOLERANCE: f64 = 0.02;
-const READING_NS: f64 = 20e6;
+/// Two clocks may differ by this share: chrony slews one by up to 8.3 % (its `maxslewrate`). A reading takes some time on top.
+const CLOCK_TOLERANCE: f64 = 0.1;
+const CLOCK_SLACK_NS: f64 = 20e6;
 /// `/proc/stat` counts in steps of 10 ms on each CPU, at both ends.
-const STEPS_NS: f64 = 20e6;
+const CPU_TICK_SLACK_NS: f64 = 20e6;
 
 /// Cuts what a server says of itself. Returns a warning if something was cut or changed.
 pub(super) fn bound(welcome: &mut Welcome) -> Option<String> {
@@ -131,8 +131,8 @@ impl Implausible {
     ) -> Usage {
         let mut usage = after.since(before);
         let (least, most) = (*span.start() as f64, *span.end() as f64);
-        let possible =
-            least * (1.0 - CLOCK_TOLERANCE) - READING_NS..=most * (1.0 + CLOCK_TOLERANCE) + READING_NS;
+        let possible = least * (1.0 - CLOCK_TOLERANCE) - CLOCK_SLACK_NS
+            ..=most * (1.0 + CLOCK_TOLERANCE) + CLOCK_SLACK_NS;
         let seconds = |ns: f64| format!("{:.3} s", ns / 1e9);
         if after.wall_ns < before.wall_ns || !possible.contains(&(usage.wall_ns as f64)) {
             let counted = after.wall_ns as f64 - before.wall_ns as f64;
@@ -147,7 +147,7 @@ impl Implausible {
             usage.wall_ns = usage.wall_ns.clamp(*span.start(), *span.end());
         }
         let wall = usage.wall_ns as f64;
-        let most = |cpus: usize| (wall * (1.0 + CLOCK_TOLERANCE) + STEPS_NS) * cpus as f64;
+        let most = |cpus: usize| (wall * (1.0 + CLOCK_TOLERANCE) + CPU_TICK_SLACK_NS) * cpus as f64;
         if after.process_ns < before.process_ns
             || usage.process_ns.is_some_and(|ns| ns as f64 > most(cpus.process))
         {

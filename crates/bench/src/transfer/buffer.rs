@@ -26,7 +26,7 @@ pub struct TransferMemory {
     pub ram: Arc<Ram>,
     /// Its address for the CPU, a multiple of 64.
     pub at: MemoryAddress,
-    /// All of it, by the controller's address.
+    /// The whole buffer, by the controller's address.
     pub piece: Piece,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Expected(Vec<[u64; LINE_WORDS]>);
 impl Expected {
     /// The first `bytes` of `data`, whole cache lines.
     pub(super) fn new(data: &[u8], bytes: u64) -> Result<Self, BlkError> {
-        let size = BlkError::Size { bytes, bytes_max: data.len() as u64 };
+        let size = BlkError::Expected { bytes, expected: data.len() as u64 };
         let data = usize::try_from(bytes).ok().and_then(|bytes| data.get(..bytes)).ok_or(size)?;
         let line = |line: &[u8]| {
             let mut words = [0; LINE_WORDS];
@@ -56,7 +56,7 @@ impl Expected {
 }
 
 impl TransferMemory {
-    /// Memory of the DMA API's kind: ordinary pages, mapped for as long as the buffer exists.
+    /// Ordinary DMA memory: pages that are mapped as long as the buffer exists.
     pub(super) fn of_buffer(buffer: &Buffer, ram: Arc<Ram>) -> Result<Self, NoMemory> {
         Ok(Self {
             name: "DMA API".to_owned(),
@@ -86,8 +86,8 @@ impl TransferMemory {
     }
 
     fn store_each(&self, expected: &Expected, value: impl Fn(u64) -> u64) -> Result<(), BlkError> {
-        for (place, line) in (0..).zip(&expected.0) {
-            let words = self.ram.words_at::<LINE_WORDS>(self.line(place)).map_err(QueueError::from)?;
+        for (index, line) in (0..).zip(&expected.0) {
+            let words = self.ram.words_at::<LINE_WORDS>(self.line(index)).map_err(QueueError::from)?;
             for (into, word) in words.iter().zip(line) {
                 into.store(value(*word), Ordering::Relaxed);
             }
@@ -98,8 +98,8 @@ impl TransferMemory {
 
     /// Writes all lines back and removes them from the caches, where the CPU has an instruction for it.
     pub(super) fn flush(&self) -> Result<(), BlkError> {
-        for place in 0..self.piece.bytes / LINE_BYTES {
-            flush(self.ram.words_at(self.line(place)).map_err(QueueError::from)?);
+        for index in 0..self.piece.bytes / LINE_BYTES {
+            flush(self.ram.words_at(self.line(index)).map_err(QueueError::from)?);
         }
         fence();
         Ok(())
@@ -108,13 +108,13 @@ impl TransferMemory {
     /// Loads each word and compares it. Returns how many differ, and the first.
     pub(super) fn compare(&self, expected: &Expected) -> Result<(u64, Option<Miscompare>), BlkError> {
         let (mut miscompares, mut first) = (0, None);
-        for (place, line) in (0..).zip(&expected.0) {
-            let words = self.ram.words_at::<LINE_WORDS>(self.line(place)).map_err(QueueError::from)?;
-            for ((index, word), expected) in (0..).zip(words).zip(line) {
+        for (index, line) in (0..).zip(&expected.0) {
+            let words = self.ram.words_at::<LINE_WORDS>(self.line(index)).map_err(QueueError::from)?;
+            for ((word_index, word), expected) in (0..).zip(words).zip(line) {
                 let found = word.load(Ordering::Relaxed);
                 if found != *expected {
                     miscompares += 1;
-                    let offset = place * LINE_BYTES + index * 8;
+                    let offset = index * LINE_BYTES + word_index * 8;
                     let is_stale = found == !*expected;
                     first.get_or_insert(Miscompare { offset, expected: *expected, found, is_stale });
                 }
@@ -124,7 +124,7 @@ impl TransferMemory {
     }
 
     /// The address of a cache line.
-    fn line(&self, place: u64) -> MemoryAddress {
-        MemoryAddress(self.at.0 + place * LINE_BYTES)
+    fn line(&self, index: u64) -> MemoryAddress {
+        MemoryAddress(self.at.0 + index * LINE_BYTES)
     }
 }

@@ -4,7 +4,6 @@ use super::result::TransferSettings;
 use crate::blk::BlkError;
 use crate::completion::wait_for_completion;
 use nvme::prp::Piece;
-use nvme::spec::status::Status;
 use nvme::{BlockError, CommandId, Namespace, PAGE_BYTES, QueuePair};
 
 /// Submits a command for one piece: [`QueuePair::read`] or [`QueuePair::compare`].
@@ -59,13 +58,14 @@ impl Device {
                 return Ok(transferred);
             }
             queue.ring_doorbell();
-            wait(queue, &mut transferred)?;
+            wait_and_count(queue, &mut transferred)?;
         }
     }
 }
 
 /// Fails if the buffer is not whole commands, or is larger than the disk from the first block on.
 pub(super) fn check_sizes(namespace: &Namespace, settings: &TransferSettings) -> Result<(), BlkError> {
+    settings.check()?;
     let TransferSettings { bytes, command_bytes, first, .. } = *settings;
     let format = namespace.format;
     let (step, bytes_max) = (PAGE_BYTES.max(format.block_bytes()), namespace.transfer_bytes_max);
@@ -80,21 +80,15 @@ pub(super) fn check_sizes(namespace: &Namespace, settings: &TransferSettings) ->
 }
 
 /// Waits for a completion, and counts all that have arrived.
-fn wait(queue: &mut QueuePair, transferred: &mut Transferred) -> Result<(), BlkError> {
+fn wait_and_count(queue: &mut QueuePair, transferred: &mut Transferred) -> Result<(), BlkError> {
     let mut failed = None;
     wait_for_completion(queue, |done| {
         transferred.commands += 1;
         match done.status {
             status if status.is_success() => {}
-            status if is_compare_failure(status) => transferred.miscompares += 1,
+            status if status.is_compare_failure() => transferred.miscompares += 1,
             status => failed = failed.or(Some(status)),
         }
     })?;
     failed.map_or(Ok(()), |status| Err(BlkError::Status(status)))
-}
-
-/// Whether the data differed. Ignores the Do Not Retry bit.
-fn is_compare_failure(status: Status) -> bool {
-    let failure = Status::COMPARE_FAILURE;
-    (status.kind(), status.code()) == (failure.kind(), failure.code())
 }

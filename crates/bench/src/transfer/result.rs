@@ -1,5 +1,6 @@
 //! The document `iotoll.bench-transfer/1` with the results of a run.
 
+use crate::blk::BlkError;
 use crate::head::Head;
 use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
@@ -32,14 +33,41 @@ impl Default for TransferSettings {
     }
 }
 
-/// Memory for queues and their lists.
-const QUEUES_BYTES: u64 = 4 << 20;
+/// Largest command: what its page of PRP entries can describe.
+const COMMAND_BYTES_MAX: u64 = 2 << 20;
+/// Largest buffer. A CPU's caches hold no more, and each word takes time to compare.
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+/// Memory for the admin queue, and for the rings of the other.
+const QUEUES_BYTES: u64 = 2 << 20;
 
 impl TransferSettings {
-    /// Bytes of DMA memory for queues and one buffer. A buffer is aligned to its size, so as much may stay unused before it.
+    /// Fails unless commands are whole pages and the buffer is whole commands. The disk's and the controller's limits come on top.
+    ///
+    /// # Errors
+    /// [`BlkError::CommandSize`], [`BlkError::BufferSize`]
+    pub fn check(&self) -> Result<(), BlkError> {
+        let Self { bytes, command_bytes, .. } = *self;
+        let is_whole = |bytes: u64, of: u64| bytes > 0 && bytes.is_multiple_of(of);
+        if !is_whole(command_bytes, nvme::PAGE_BYTES) || command_bytes > COMMAND_BYTES_MAX {
+            return Err(BlkError::CommandSize {
+                bytes: command_bytes,
+                step: nvme::PAGE_BYTES,
+                bytes_max: COMMAND_BYTES_MAX,
+            });
+        }
+        if !is_whole(bytes, command_bytes) || bytes > BUFFER_BYTES_MAX {
+            return Err(BlkError::BufferSize { bytes, command_bytes, bytes_max: BUFFER_BYTES_MAX });
+        }
+        Ok(())
+    }
+
+    /// Bytes of DMA memory for queues and one buffer. Each part is aligned to its size, so as much may stay unused before it.
     pub fn memory_bytes(&self) -> u64 {
-        let buffer = self.bytes.checked_next_power_of_two().unwrap_or(u64::MAX);
-        buffer.saturating_mul(2).saturating_add(QUEUES_BYTES)
+        let aligned = |bytes: u64| bytes.checked_next_power_of_two().unwrap_or(u64::MAX);
+        // Each entry has a PRP list of a page; commands and completions are far smaller.
+        let lists = aligned((u64::from(self.depth) + 1) * nvme::PAGE_BYTES);
+        aligned(self.bytes).saturating_add(lists).saturating_mul(2).saturating_add(QUEUES_BYTES)
     }
 }
 
@@ -58,24 +86,25 @@ pub struct TransferBenchmark {
     pub model: String,
     /// Who read the data that the CPU compares with.
     pub expected_from: ExpectedFrom,
-    /// Whether an IOMMU makes all accesses of the adapter snoop the CPU's caches. `None` if the kernel does not say, or without an
-    /// IOMMU: then each access snoops as the adapter asks.
+    /// Whether an IOMMU makes all accesses of the controller snoop the CPU's caches; else each access snoops unless the controller asks
+    /// not to. `None` if the kernel does not say.
     pub forces_snooping: Option<bool>,
     /// The results of each memory.
     pub memories: Vec<TransferRow>,
 }
 
 impl TransferBenchmark {
-    /// Words and commands that differed, in all memories.
-    pub fn miscompares(&self) -> u64 {
-        self.memories.iter().map(TransferRow::miscompares).sum()
+    /// Whether data differed in any memory.
+    pub fn has_miscompares(&self) -> bool {
+        self.memories.iter().any(TransferRow::has_miscompares)
     }
 }
 
 impl TransferRow {
-    /// Words and commands that differed.
-    pub fn miscompares(&self) -> u64 {
-        self.to_memory.miscompares + self.from_memory.as_ref().map_or(0, |reads| reads.miscompares)
+    /// Whether data differed either way.
+    pub fn has_miscompares(&self) -> bool {
+        let reads = self.controller_reads.as_ref();
+        self.controller_writes.miscompares > 0 || reads.is_some_and(|reads| reads.miscompares > 0)
     }
 }
 
@@ -86,7 +115,7 @@ impl TransferRow {
 pub enum ExpectedFrom {
     /// The kernel's driver, before the adapter was unbound from it.
     Kernel,
-    /// This program, into memory of the DMA API's kind: the kernel had no block device of the namespace.
+    /// This program, into ordinary DMA memory: the kernel had no block device of the namespace.
     ThisProgram,
 }
 
@@ -100,10 +129,10 @@ pub struct TransferRow {
     pub mapping: String,
     /// The memory type that the CPU uses, where it is known: `WB`, `WC`, `UC` ...
     pub memory_type: Option<String>,
-    /// Bytes per second that the adapter wrote to memory.
-    pub to_memory: DeviceWrites,
-    /// Bytes per second that the adapter read from memory; `None` if the controller does not support Compare.
-    pub from_memory: Option<DeviceReads>,
+    /// What the controller wrote to memory.
+    pub controller_writes: ControllerWrites,
+    /// What the controller read from memory; `None` if the controller does not support Compare.
+    pub controller_reads: Option<ControllerReads>,
     /// Bytes per second that the CPU stored, eight at a time.
     pub cpu_store_bytes_per_second: Option<Summary>,
     /// Bytes per second that the CPU loaded and compared, eight at a time.
@@ -116,20 +145,20 @@ pub struct TransferRow {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferRound {
-    /// The adapter wrote to memory.
-    pub adapter_writes: f64,
-    /// The adapter read from memory; `None` if the controller does not support Compare.
-    pub adapter_reads: Option<f64>,
+    /// The controller wrote to memory.
+    pub controller_writes: f64,
+    /// The controller read from memory; `None` if the controller does not support Compare.
+    pub controller_reads: Option<f64>,
     /// The CPU stored.
     pub cpu_stores: f64,
     /// The CPU loaded and compared.
     pub cpu_loads: f64,
 }
 
-/// The adapter wrote to memory, and the CPU compared each word.
+/// The controller wrote to memory, and the CPU compared each word.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DeviceWrites {
+pub struct ControllerWrites {
     /// Bytes per second, over all rounds.
     pub bytes_per_second: Option<Summary>,
     /// Words of eight bytes that the CPU compared.
@@ -150,14 +179,14 @@ pub struct Miscompare {
     pub expected: u64,
     /// What the CPU loaded.
     pub found: u64,
-    /// Whether that is what the CPU had stored before the transfer: a stale line of its cache.
+    /// Whether that is what the CPU had stored before the transfer, as in a stale line of its cache.
     pub is_stale: bool,
 }
 
-/// The adapter read memory, and compared it with its disk (NVMe's Compare).
+/// The controller read memory, and compared it with its disk (NVMe's Compare).
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DeviceReads {
+pub struct ControllerReads {
     /// Bytes per second, over all rounds.
     pub bytes_per_second: Option<Summary>,
     /// Commands that compared.

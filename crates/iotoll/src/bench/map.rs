@@ -53,7 +53,8 @@ fn write_prices(path: &Path, prices: &HostPrices, head: &Head) -> anyhow::Result
         (*priced, Given { value: *ns, evidence })
     };
     let list = builtin.with_measured(prices.measured.iter().map(given), &on);
-    let remarks: Vec<String> = absent.into_iter().chain([NOT_HERE.to_owned()]).collect();
+    let warnings = head.warnings.iter().map(|warning| format!("Warning: {warning}."));
+    let remarks: Vec<String> = warnings.chain(absent).chain([NOT_HERE.to_owned()]).collect();
     prices::write(path, &list, &remarks)
 }
 

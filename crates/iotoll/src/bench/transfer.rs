@@ -12,6 +12,7 @@ use dma::Ram;
 use host::{Host, Tree};
 use nvme::PAGE_BYTES;
 use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
         rounds: args.pace.rounds.unwrap_or(usual.rounds),
         round_ms: args.pace.round_ms.unwrap_or(usual.round_ms),
     };
-    // Everything that may refuse does so before the adapter is unbound.
+    // What can be checked without the controller is checked before its driver is unbound.
+    settings.check()?;
     DrivenAdapter::check(&args.disk.address, args.disk.consent.accepted())?;
     let halves = mapped_halves(args, bytes)?;
     let expected = super::blk::kernel_disk(&args.disk)?
@@ -55,7 +57,7 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
         true => output::print_json(&benchmark)?,
         false => output::print_page(&report::transfer_benchmark(&benchmark))?,
     }
-    Ok(Outcome::of_findings(benchmark.miscompares() as usize))
+    Ok(Outcome::of_findings(usize::from(benchmark.has_miscompares())))
 }
 
 /// Maps both halves of each area, if they may be overwritten.
@@ -63,9 +65,9 @@ fn mapped_halves(args: &BenchTransfer, bytes: u64) -> anyhow::Result<Vec<MappedH
     let host = Host::read(&Tree::live());
     let physical = PhysicalMemory::of(&host, Path::new("/"));
     if args.areas.is_empty() {
-        for area in physical.areas() {
+        for area in physical.usable_areas(bytes) {
             output::print_note(&format!(
-                "memmap= reserves {area}; to measure it too, and lose what it holds: --area {area}"
+                "memmap= reserves {area}. To measure it too, and lose what it holds: --area {area}. Not if it is reserved because its RAM is bad."
             ));
         }
     }
@@ -73,11 +75,6 @@ fn mapped_halves(args: &BenchTransfer, bytes: u64) -> anyhow::Result<Vec<MappedH
         if let Some(other) = args.areas[..place].iter().find(|other| other.overlaps(*area)) {
             bail!("--area {area} overlaps --area {other}");
         }
-    }
-    if !args.areas.is_empty() && !physical.shows_mappings() {
-        output::print_note(
-            "whether another program has mapped the area is not seen: mount -t debugfs none /sys/kernel/debug shows it",
-        );
     }
     let halves = args.areas.iter().map(|area| physical.map_halves(*area, bytes));
     Ok(halves.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -89,12 +86,22 @@ fn read_with_kernel(disk: &Path, first: u64, bytes: u64) -> anyhow::Result<Vec<u
     let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(direct).open(disk).with_context(unreadable)?;
     let block_bytes = u64::from(rustix::fs::ioctl_blksszget(&file).with_context(unreadable)?);
+    let disk_bytes = (&file).seek(SeekFrom::End(0)).with_context(unreadable)?;
+    let from = first
+        .checked_mul(block_bytes)
+        .filter(|from| from.checked_add(bytes).is_some_and(|end| end <= disk_bytes));
+    let Some(from) = from else {
+        let blocks = disk_bytes / block_bytes;
+        bail!(
+            "--first {first} with a buffer of {bytes} bytes is beyond the end: the disk has {blocks} blocks of {block_bytes}"
+        );
+    };
     // Direct I/O needs an aligned buffer. Memory in whole pages is one.
     let whole = bytes.max(1).next_multiple_of(PAGE_BYTES) as usize;
     let mut buffer = vec![0; whole + PAGE_BYTES as usize];
     let begin = buffer.as_ptr().align_offset(PAGE_BYTES as usize);
     let into = &mut buffer[begin..begin + bytes as usize];
-    file.read_exact_at(into, first.saturating_mul(block_bytes)).with_context(unreadable)?;
+    file.read_exact_at(into, from).with_context(unreadable)?;
     Ok(into.to_vec())
 }
 

@@ -1,7 +1,7 @@
 //! What keeps this process from counting the kernel's functions, as far as it can be seen.
 //!
-//! The kernel answers a refused BPF program with one number, mostly EPERM, whatever the reason is. So each known reason is looked for where
-//! the kernel shows it. Only what was seen is told; where nothing was, it is told what was looked at.
+//! The kernel answers a refused BPF program with one number, mostly EPERM, whatever the reason is. So common reasons are looked for where
+//! the kernel shows them. Only what was seen is reported; if nothing was, the report lists what was checked.
 
 use flate2::read::MultiGzDecoder;
 use std::fmt::{self, Display};
@@ -16,7 +16,7 @@ const UID_MAP: &str = "proc/self/uid_map";
 const LOCKDOWN: &str = "sys/kernel/security/lockdown";
 const UNPRIVILEGED: &str = "proc/sys/kernel/unprivileged_bpf_disabled";
 const RELEASE: &str = "proc/sys/kernel/osrelease";
-/// The identity map of the first user namespace (`uid_m_show` of `kernel/user_namespace.c`).
+/// The identity map of the initial user namespace (`uid_m_show` of `kernel/user_namespace.c`).
 const FIRST_NAMESPACE: [&str; 3] = ["0", "0", "4294967295"];
 /// Bits of capabilities (`include/uapi/linux/capability.h`); CAP_SYS_ADMIN has the rights of the other two.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -47,7 +47,7 @@ pub(super) enum Obstacle {
     Seccomp,
     /// An option that the kernel was built without, as this file says, and what it lacks.
     Option { name: &'static str, effect: &'static str, seen_in: String },
-    /// None of the others: what was looked at.
+    /// None of the others, and the files that could not be read.
     NoneSeen { unreadable: Vec<String> },
 }
 
@@ -83,12 +83,18 @@ impl Display for Obstacle {
             Self::NoneSeen { unreadable } => {
                 write!(
                     out,
-                    "no reason was seen: this process has the capabilities, in the first user namespace, and no seccomp filter"
+                    "the reason was not found: this process has the capabilities, in the initial user namespace, and no seccomp filter"
                 )?;
                 if !unreadable.is_empty() {
-                    write!(out, "; not readable: {}", unreadable.join(", "))?;
+                    write!(out, "; not checked: {}", unreadable.join(", "))?;
                 }
-                Ok(())
+                if unreadable.iter().any(|file| file.contains(LOCKDOWN)) {
+                    write!(
+                        out,
+                        "; `mount -t securityfs none /sys/kernel/security` shows lockdown there, and security modules in its file lsm"
+                    )?;
+                }
+                write!(out, "; a security module with a policy of its own can refuse BPF too")
             }
         }
     }
@@ -115,7 +121,7 @@ pub(super) fn obstacles(root: &Path) -> Vec<Obstacle> {
     seen.extend(map.filter(|map| is_other_namespace(map)).map(|_| Obstacle::UserNamespace));
     seen.extend(of_lockdown(lockdown.as_deref(), config.as_ref()));
     seen.extend((field(&status, "Seccomp") == Some(FILTER)).then_some(Obstacle::Seccomp));
-    // What explains the refusal so far; an option that is missing may be one that another way would need.
+    // Options come last: they may concern only other ways of counting.
     let is_explained = !seen.is_empty();
     if !is_explained {
         seen.push(Obstacle::NoneSeen { unreadable });
@@ -255,7 +261,7 @@ mod tests {
         assert!(of(1 << 39)[0].starts_with("this process lacks CAP_PERFMON (CapEff"), "{:?}", of(1 << 39));
         assert!(of(1 << 38)[0].starts_with("this process lacks CAP_BPF (CapEff"));
         for enough in [1 << 39 | 1 << 38, 1 << 21] {
-            assert!(of(enough)[0].starts_with("no reason was seen"), "{:?}", of(enough));
+            assert!(of(enough)[0].starts_with("the reason was not found"), "{:?}", of(enough));
         }
     }
 
@@ -266,15 +272,19 @@ mod tests {
             vec![(STATUS, ALL.as_bytes()), (UID_MAP, FIRST.as_bytes()), ("proc/config.gz", &config)];
         let words = seen(&files);
         assert_eq!(words.len(), 1, "{words:?}");
-        assert!(words[0].ends_with(
-            "; not readable: /sys/kernel/security/lockdown (No such file or directory (os error 2))"
-        ));
+        for part in [
+            "; not checked: /sys/kernel/security/lockdown (No such file or directory (os error 2))",
+            "; `mount -t securityfs none /sys/kernel/security` shows lockdown there",
+        ] {
+            assert!(words[0].contains(part), "{words:?}");
+        }
         // `integrity` forbids no reading.
         files.push((LOCKDOWN, b"none [integrity] confidentiality\n"));
         assert_eq!(
             seen(&files),
             [
-                "no reason was seen: this process has the capabilities, in the first user namespace, and no seccomp filter"
+                "the reason was not found: this process has the capabilities, in the initial user namespace, and no seccomp filter; a \
+                 security module with a policy of its own can refuse BPF too"
             ]
         );
     }

@@ -56,6 +56,12 @@ driver {A}
 about "too small"
 transfer --unbind --area 0x10000000+256K
 driver {A}
+about "no command"
+transfer --unbind --command-size 512
+driver {A}
+about beyond
+transfer --unbind --first 32700
+driver {A}
 about overlap
 transfer --unbind --area 0x10000000+1M --area 0x10080000+1M
 driver {A}
@@ -104,6 +110,12 @@ fn transfers_need_consent_and_areas_that_may_be_overwritten() {
         &["0x20000000-0x200fffff is not overwritten", reserved, "status 2\nnvme\n"],
     );
     expect(console, "too small", &["smaller than two buffers of 262144 bytes", "status 2\nnvme\n"]);
+    expect(
+        console,
+        "no command",
+        &["commands of 512 bytes; expected a multiple of 4096", "status 2\nnvme\n"],
+    );
+    expect(console, "beyond", &["is beyond the end: the disk has 32768 blocks of 512", "status 2\nnvme\n"]);
     expect(console, "overlap", &["overlaps --area 0x10000000-0x100fffff", "status 2\nnvme\n"]);
 }
 
@@ -111,8 +123,8 @@ fn transfers_need_consent_and_areas_that_may_be_overwritten() {
 fn memory_of_the_dma_api_s_kind_is_transferred_and_the_disk_is_not_written() {
     let Some(Transferred { console, is_disk_untouched }) = guest() else { return };
     let words = [
-        "to measure it too, and lose what it holds: --area 0x10000000-0x10ffffff",
-        "every byte was right",
+        "To measure it too, and lose what it holds: --area 0x10000000-0x10ffffff.",
+        "no byte differed",
         "QEMU emulates this controller",
         "what the kernel's driver read before it was unbound",
         "DMA API, WB",
@@ -132,7 +144,7 @@ fn an_area_of_memmap_is_transferred_write_back_and_uncached() {
         "PAT: [mem 0x0000000010800000-0x0000000010840000] uncached-minus",
         "memmap= at 0x10000000, WB",
         "memmap= at 0x10800000, UC",
-        "every byte was right",
+        "no byte differed",
         "status 0",
         "memory at page 65536 holds the disk's blocks",
         "memory at page 67584 holds the disk's blocks",

@@ -106,6 +106,11 @@ impl Status {
         self.0 & 0x7ff == 0
     }
 
+    /// Whether the command compared data that differed.
+    pub fn is_compare_failure(self) -> bool {
+        (self.kind(), self.code()) == (Self::COMPARE_FAILURE.kind(), Self::COMPARE_FAILURE.code())
+    }
+
     /// Whether a retry may succeed: DNR is clear.
     pub fn may_retry(self) -> bool {
         self.0 >> 14 & 1 == 0
@@ -148,5 +153,8 @@ mod tests {
         check(out, "LBA out of range (type 0x0, code 0x80), do not retry");
         check(Status::of(7, 3), "unknown status (type 0x7, code 0x03)");
         assert!(!out.may_retry() && !out.is_success() && Status(1 << 13).is_success());
+        assert!(
+            Status::COMPARE_FAILURE.with_do_not_retry().is_compare_failure() && !out.is_compare_failure()
+        );
     }
 }

@@ -216,8 +216,9 @@ fn table(benchmark: &NetBenchmark, names: &'static str, rows: Vec<Row>) -> Table
 /// The median over rounds, with half the distance of the quartiles in percent: `12.3 µs ±2 %`.
 fn spread(summary: Option<Summary>, words: impl Fn(f64) -> String) -> String {
     let Some(summary) = summary else { return "?".to_owned() };
-    match summary.median > 0.0 {
+    match summary.median > 0.0 && summary.min < summary.max {
         true => format!("{} ±{:.0} %", words(summary.median), summary.spread() * 50.0),
+        // A single round has no spread.
         false => words(summary.median),
     }
 }

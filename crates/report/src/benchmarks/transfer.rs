@@ -14,9 +14,9 @@ const NAMES: usize = 22;
 pub fn transfer_benchmark(benchmark: &TransferBenchmark) -> Page {
     let settings = &benchmark.settings;
     let controller = format!("{} ({})", plain(&benchmark.adapter), plain(&benchmark.model));
-    let mut page = Page::titled(match benchmark.miscompares() {
-        0 => format!("Transfers between {controller} and memory: every byte was right"),
-        _ => format!("Transfers between {controller} and memory: DATA DIFFERED"),
+    let mut page = Page::titled(match benchmark.has_miscompares() {
+        false => format!("Transfers between {controller} and memory: no byte differed"),
+        true => format!("Transfers between {controller} and memory: DATA DIFFERED"),
     });
     benchmark.memories.iter().flat_map(differences).for_each(|text| page.bullet(text));
     page.warnings(&benchmark.head.warnings);
@@ -24,11 +24,11 @@ pub fn transfer_benchmark(benchmark: &TransferBenchmark) -> Page {
     page.heading("What was compared");
     page.table(table(
         benchmark,
-        &["words by the CPU", "differ", "commands by the adapter", "differ"],
+        &["words by the CPU", "differ", "commands by the controller", "differ"],
         |row| {
-            let (writes, reads) = (&row.to_memory, row.from_memory.as_ref());
+            let (writes, reads) = (&row.controller_writes, row.controller_reads.as_ref());
             let of_reads =
-                |number: fn(&bench::DeviceReads) -> u64| reads.map(number).map_or(String::new(), grouped);
+                |number: fn(&bench::ControllerReads) -> u64| reads.map(number).map_or(String::new(), grouped);
             vec![
                 grouped(writes.words),
                 grouped(writes.miscompares),
@@ -41,11 +41,11 @@ pub fn transfer_benchmark(benchmark: &TransferBenchmark) -> Page {
         "Rates in MB/s, median of {} rounds of {} ms; one thread, one step after the other",
         settings.rounds, settings.round_ms
     ));
-    let titles = ["adapter writes", "CPU loads", "CPU stores", "adapter reads"];
+    let titles = ["controller writes", "CPU loads", "CPU stores", "controller reads"];
     page.table(table(benchmark, &titles, |row| {
-        let reads = row.from_memory.as_ref().and_then(|reads| reads.bytes_per_second);
+        let reads = row.controller_reads.as_ref().and_then(|reads| reads.bytes_per_second);
         let rates = [
-            row.to_memory.bytes_per_second,
+            row.controller_writes.bytes_per_second,
             row.cpu_load_bytes_per_second,
             row.cpu_store_bytes_per_second,
             reads,
@@ -53,7 +53,7 @@ pub fn transfer_benchmark(benchmark: &TransferBenchmark) -> Page {
         rates.into_iter().map(megabytes).collect()
     }));
     page.prose(
-        "An adapter that reads compares memory with its disk, so the disk may be what limits it. The CPU's accesses are of eight bytes.",
+        "A controller that reads compares memory with its disk, so the disk may be what limits it. The CPU's accesses are of eight bytes.",
         0,
     );
     page
@@ -64,14 +64,14 @@ fn facts(benchmark: &TransferBenchmark) -> Vec<Fact> {
     let settings = &benchmark.settings;
     let expected = match benchmark.expected_from {
         ExpectedFrom::Kernel => "what the kernel's driver read before it was unbound",
-        ExpectedFrom::ThisProgram => "what iotoll's own driver read first, into memory of the DMA API's kind",
+        ExpectedFrom::ThisProgram => "what iotoll's own driver read first, into ordinary DMA memory",
     };
     let snooping = match benchmark.forces_snooping {
         Some(true) => {
-            Fact::known("snooping", "the IOMMU makes every access of the adapter snoop the CPU's caches")
+            Fact::known("snooping", "the IOMMU makes every access of the controller snoop the CPU's caches")
         }
         Some(false) => {
-            Fact::known("snooping", "each access snoops the CPU's caches unless the adapter asks not to")
+            Fact::known("snooping", "each access snoops the CPU's caches unless the controller asks not to")
         }
         None => Fact::unknown("snooping", "the kernel does not say whether the IOMMU makes accesses snoop"),
     };
@@ -92,11 +92,9 @@ fn facts(benchmark: &TransferBenchmark) -> Vec<Fact> {
     ];
     facts.extend(benchmark.memories.iter().map(|row| Fact::known(&plain(&row.name), &mapping(row))));
     facts.extend(
-        benchmark
-            .memories
-            .iter()
-            .any(|row| row.from_memory.is_none())
-            .then(|| Fact::absent("adapter reads", "not measured: the controller does not support Compare")),
+        benchmark.memories.iter().any(|row| row.controller_reads.is_none()).then(|| {
+            Fact::absent("controller reads", "not measured: the controller does not support Compare")
+        }),
     );
     facts
 }
@@ -112,18 +110,18 @@ fn mapping(row: &TransferRow) -> String {
 /// What differed in a memory, a sentence for each direction.
 fn differences(row: &TransferRow) -> Vec<String> {
     let name = format!("{} ({})", plain(&row.name), mapping(row));
-    let (writes, mut found) = (&row.to_memory, Vec::new());
+    let (writes, mut found) = (&row.controller_writes, Vec::new());
     if let Some(first) = writes.first_miscompare {
         found.push(format!(
-            "{name}: {} of {} words are not what the adapter wrote; {}",
+            "{name}: {} of {} words are not what the controller wrote; {}",
             grouped(writes.miscompares),
             grouped(writes.words),
-            first_words(first)
+            first_words(first, row.memory_type.as_deref())
         ));
     }
-    if let Some(reads) = row.from_memory.as_ref().filter(|reads| reads.miscompares > 0) {
+    if let Some(reads) = row.controller_reads.as_ref().filter(|reads| reads.miscompares > 0) {
         found.push(format!(
-            "{name}: in {} of {} commands the adapter read other data than the CPU had stored",
+            "{name}: in {} of {} commands the controller read other data than the CPU had stored",
             grouped(reads.miscompares),
             grouped(reads.commands)
         ));
@@ -132,13 +130,19 @@ fn differences(row: &TransferRow) -> Vec<String> {
 }
 
 /// The first word that differed.
-fn first_words(first: Miscompare) -> String {
+fn first_words(first: Miscompare, memory_type: Option<&str>) -> String {
     let Miscompare { offset, expected, found, is_stale } = first;
     let cause = match is_stale {
-        true => "that is what the CPU had stored before, so its cache hid the transfer",
+        true => "that is what the CPU had stored before the transfer",
         false => "the CPU had stored neither",
     };
-    format!("the first, at byte {offset}, is {found:#018x} in place of {expected:#018x}: {cause}")
+    // Memory that is not cached has no line to hide a transfer.
+    let is_cached = !matches!(memory_type, Some("UC" | "UC-" | "WC"));
+    let reason = match is_stale && is_cached {
+        true => ": a line of its cache hid the transfer, or the data came after the completion",
+        false => "",
+    };
+    format!("the first, at byte {offset}, is {found:#018x} in place of {expected:#018x}: {cause}{reason}")
 }
 
 /// A table with a row for each memory.

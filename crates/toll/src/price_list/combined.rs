@@ -12,7 +12,7 @@ impl PriceList {
     /// measured before published or calibrated, and these before assumed. `None` without lists.
     ///
     /// # Errors
-    /// [`PriceListError`] if lists are of different architectures, or two different prices of a kind have evidence that is as good.
+    /// [`PriceListError`] if lists are of different architectures, or two prices of a kind differ and have evidence that is as good.
     pub fn combined(lists: &[(String, Self)]) -> Result<Option<Self>, PriceListError> {
         let Some(((first_file, first), others)) = lists.split_first() else { return Ok(None) };
         if let Some((file, other)) = others.iter().find(|(_, other)| other.arch != first.arch) {
@@ -44,7 +44,7 @@ fn best<'l>(priced: Priced, prices: &[FromFile<'l>]) -> Result<Option<&'l Given>
     let strongest = prices.iter().map(|(given, _)| strength(&given.evidence)).max();
     let mut best = prices.iter().filter(|(given, _)| Some(strength(&given.evidence)) == strongest);
     let Some((first, first_file)) = best.next() else { return Ok(None) };
-    match best.find(|(other, _)| other != first) {
+    match best.find(|(other, _)| other.value != first.value) {
         None => Ok(Some(first)),
         Some((other, file)) => Err(PriceListError::TwoPrices {
             file: (*file).to_owned(),
@@ -137,7 +137,7 @@ mod tests {
                  expected one of them: remove the other"
                 .into())
         );
-        // The same price twice is one price.
+        // The same value twice is one price, whatever its evidence says.
         assert_eq!(combined(&[list(650.0), list(650.0)]), Ok(list(650.0)));
     }
 

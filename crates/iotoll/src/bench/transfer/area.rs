@@ -2,28 +2,44 @@
 
 use anyhow::{Context, bail};
 use dma::{PageCaching, Ram};
-use host::Host;
 use host::facts::memory::MemoryTypes;
-use host::memory::PhysRange;
 use host::memory::effective::Call;
+use host::memory::{PhysRange, parse_memtype_list};
+use host::{Host, Text};
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Ranges of the firmware's memory map that are read at most; real ones have a few dozen.
 const FIRMWARE_RANGES_MAX: usize = 4096;
 
+/// Mappings of physical addresses that the kernel tracks.
+const MEMTYPES: &str = "sys/kernel/debug/x86/pat_memtype_list";
+/// Bytes of a page on x86.
+const PAGE_BYTES: u64 = host::memory::range::PAGE_BYTES;
 /// Bytes of `/proc/vmallocinfo` that are read at most; a busy server's has a few MiB.
-const MAPPED_BYTES_MAX: u64 = 256 << 20;
+const VMALLOCINFO_BYTES_MAX: u64 = 256 << 20;
 
 /// What is known of this host's physical memory.
 pub(super) struct PhysicalMemory<'h> {
     types: Option<&'h MemoryTypes>,
     /// RAM, as the firmware told the kernel (`/sys/firmware/memmap`); `None` if the kernel does not show it.
     firmware_ram: Option<Vec<PhysRange>>,
-    /// Physical ranges that drivers have mapped (`/proc/vmallocinfo`), each with its line; `None` if it can't be read.
-    mapped: Option<Vec<(PhysRange, String)>>,
+    /// What drivers have mapped (`/proc/vmallocinfo`), each with its line; `None` if it can't be read.
+    mapped: Option<Vec<(Mapped, String)>>,
+    /// What the crash log of ramoops is in (`/sys/module/ramoops/parameters`): it maps reserved RAM by `vmap()`, without an address.
+    ramoops: Option<PhysRange>,
+    /// `/`, except in tests.
+    root: PathBuf,
+}
+
+/// A device mapping of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    At(PhysRange),
+    /// The kernel does not say where, or not in a known form.
+    Somewhere,
 }
 
 /// Half of an area, mapped by this process.
@@ -43,18 +59,20 @@ impl<'h> PhysicalMemory<'h> {
         Self {
             types: host.memory.as_ref(),
             firmware_ram: firmware_ram(&root.join("sys/firmware/memmap")),
-            mapped: mapped_ranges(&root.join("proc/vmallocinfo")).ok(),
+            mapped: mappings(&root.join("proc/vmallocinfo")).ok(),
+            ramoops: ramoops(&root.join("sys/module/ramoops/parameters")),
+            root: root.to_owned(),
         }
     }
 
     /// The areas that `memmap=` reserves.
-    pub(super) fn areas(&self) -> impl Iterator<Item = PhysRange> {
+    fn areas(&self) -> impl Iterator<Item = PhysRange> {
         self.types.into_iter().flat_map(|types| types.memmap.iter().filter_map(|area| area.set_aside()))
     }
 
-    /// Whether the kernel shows which physical ranges are mapped by anyone (`pat_memtype_list`). It always tracks some.
-    pub(super) fn shows_mappings(&self) -> bool {
-        self.types.is_some_and(|types| !types.memtypes.is_empty())
+    /// The areas that may be overwritten with buffers of `bytes`.
+    pub(super) fn usable_areas(&self, bytes: u64) -> Vec<PhysRange> {
+        self.areas().filter(|area| self.refusal(*area, bytes).is_none()).collect()
     }
 
     /// Maps `bytes` at the beginning of each half of an area: write-back, and uncached. The kernel maps no address as both.
@@ -62,15 +80,28 @@ impl<'h> PhysicalMemory<'h> {
         if let Some(refusal) = self.refusal(area, bytes) {
             bail!("{area} is not overwritten: {refusal}");
         }
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let half_bytes = (area.size_bytes() / 2) as u64 / PAGE_BYTES * PAGE_BYTES;
         let second = area.base() + half_bytes;
-        Ok([
+        let halves = [
             self.map(area.base(), bytes, PageCaching::WriteBack)?,
             self.map(second, bytes, PageCaching::Uncached)?,
-        ])
+        ];
+        // Another program may have come between the check and the mapping: the kernel lists each mapping by itself.
+        match self.mappings_now(area) {
+            2 => Ok(halves),
+            _ => bail!("{area} is not overwritten: another program has just mapped it"),
+        }
     }
 
-    /// Why an area is not overwritten; `None` if nothing speaks against it.
+    /// The number of mappings that overlap a range, read anew.
+    fn mappings_now(&self, range: PhysRange) -> usize {
+        let text = fs::read_to_string(self.root.join(MEMTYPES)).unwrap_or_default();
+        let (list, _) = parse_memtype_list(&Text::new(MEMTYPES, &text));
+        list.iter().filter(|memtype| memtype.value.range.overlaps(range)).count()
+    }
+
+    /// Why an area is not overwritten; `None` if it may be.
     fn refusal(&self, area: PhysRange, bytes: u64) -> Option<String> {
         let Some(types) = self.types else { return Some("only x86 has memmap=".to_owned()) };
         if !self.areas().any(|reserved| reserved.contains(area)) {
@@ -81,7 +112,10 @@ impl<'h> PhysicalMemory<'h> {
         if !area.is_page_aligned() {
             return Some("it is not whole pages".to_owned());
         }
-        if area.size_bytes() < u128::from(bytes.next_multiple_of(PAGE_BYTES)) * 2 {
+        if bytes
+            .checked_next_multiple_of(PAGE_BYTES)
+            .is_none_or(|bytes| area.size_bytes() < u128::from(bytes) * 2)
+        {
             return Some(format!(
                 "it is smaller than two buffers of {bytes} bytes, a write-back and an uncached one; --size makes them smaller"
             ));
@@ -91,7 +125,7 @@ impl<'h> PhysicalMemory<'h> {
         };
         let owners: Vec<_> = iomem.overlapping(area).collect();
         if let Some(owner) = owners.iter().find(|owner| !owner.value.is_reserved()) {
-            return Some(format!("{} has it (/proc/iomem)", owner.value.name));
+            return Some(format!("{} uses it (/proc/iomem)", owner.value.name));
         }
         if !owners.iter().any(|owner| owner.value.range.contains(area)) {
             return Some("the kernel has not reserved all of it (/proc/iomem)".to_owned());
@@ -110,8 +144,27 @@ impl<'h> PhysicalMemory<'h> {
                 "/proc/vmallocinfo does not show whether a driver has mapped it: run as root".to_owned(),
             );
         };
-        if let Some((_, line)) = mapped.iter().find(|(range, _)| range.overlaps(area)) {
-            return Some(format!("a driver has mapped it (/proc/vmallocinfo: {line})"));
+        let is_in_area = |mapped: Mapped| match mapped {
+            Mapped::At(range) => range.overlaps(area),
+            Mapped::Somewhere => true,
+        };
+        if let Some((mapped, line)) = mapped.iter().find(|(mapped, _)| is_in_area(*mapped)) {
+            return Some(match mapped {
+                Mapped::At(_) => format!("a driver has mapped it (/proc/vmallocinfo: {line})"),
+                Mapped::Somewhere => {
+                    format!(
+                        "a driver has mapped memory, and the kernel does not say where (/proc/vmallocinfo: {line})"
+                    )
+                }
+            });
+        }
+        if self.ramoops.is_some_and(|ramoops| ramoops.overlaps(area)) {
+            return Some("ramoops keeps crash logs in it (/sys/module/ramoops/parameters)".to_owned());
+        }
+        if types.memtypes.is_empty() {
+            return Some(format!(
+                "/{MEMTYPES} does not show whether a program has mapped it: mount -t debugfs none /sys/kernel/debug"
+            ));
         }
         let memtype = types.memtypes.iter().find(|memtype| memtype.value.range.overlaps(area))?;
         Some(format!("{} is mapped already ({})", memtype.value.range, memtype.at))
@@ -123,21 +176,21 @@ impl<'h> PhysicalMemory<'h> {
         reason = "what the kernel and its drivers do not use, the user has named to be overwritten"
     )]
     fn map(&self, base: u64, bytes: u64, caching: PageCaching) -> anyhow::Result<MappedHalf> {
-        let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let (call, mapping) = match caching {
             PageCaching::WriteBack => (Call::DevMem, "/dev/mem"),
             PageCaching::Uncached => (Call::DevMemSync, "/dev/mem with O_SYNC"),
         };
         let range = PhysRange::from_base_and_size(base, bytes).context("the area has no bytes")?;
-        let kinds = self.types.map(|types| types.effective(range)).and_then(|effective| {
+        let memory_type = self.types.map(|types| types.effective(range)).and_then(|effective| {
             let mapping = effective.mapped_by(call)?;
             match &mapping.parts[..] {
                 [part] => Some(part.kind.to_string()),
                 _ => None,
             }
         });
-        // SAFETY: `refusal` found that the kernel keeps the range out of its memory and that no driver has mapped it. The user has
-        // named it to be overwritten. Each half is mapped once.
+        // SAFETY: `refusal` found that the range is RAM which the kernel keeps out of its memory, and that neither a driver nor a program
+        // has mapped it, as far as the kernel shows: `vmap()` of a driver is not shown. The user has named the range to be overwritten.
+        // Each half is mapped once.
         let memory = unsafe { Ram::reserved(base, bytes, caching) };
         let memory = memory.with_context(|| {
             format!("can't map {range} by {mapping} (CONFIG_STRICT_DEVMEM, or the kernel is locked down)")
@@ -145,14 +198,11 @@ impl<'h> PhysicalMemory<'h> {
         Ok(MappedHalf {
             name: format!("memmap= at {base:#x}"),
             mapping,
-            memory_type: kinds,
+            memory_type,
             memory: Arc::new(memory),
         })
     }
 }
-
-/// Bytes of a page on x86.
-const PAGE_BYTES: u64 = host::memory::range::PAGE_BYTES;
 
 /// RAM of the firmware's memory map; `None` if it is not there. Adjacent ranges are joined.
 fn firmware_ram(folder: &Path) -> Option<Vec<PhysRange>> {
@@ -180,26 +230,39 @@ fn firmware_ram(folder: &Path) -> Option<Vec<PhysRange>> {
     Some(joined)
 }
 
-/// The physical ranges of `/proc/vmallocinfo`, at most [`MAPPED_BYTES_MAX`] of it.
-fn mapped_ranges(file: &Path) -> io::Result<Vec<(PhysRange, String)>> {
+/// The device mappings of `/proc/vmallocinfo`.
+fn mappings(file: &Path) -> io::Result<Vec<(Mapped, String)>> {
     let mut text = String::new();
-    let bytes = fs::File::open(file)?.take(MAPPED_BYTES_MAX).read_to_string(&mut text)?;
-    if bytes as u64 == MAPPED_BYTES_MAX {
+    let bytes = fs::File::open(file)?.take(VMALLOCINFO_BYTES_MAX).read_to_string(&mut text)?;
+    if bytes as u64 == VMALLOCINFO_BYTES_MAX {
         // What was not read may be the mapping that matters.
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    Ok(text.lines().filter_map(mapped_range).collect())
+    Ok(text.lines().filter_map(mapping).collect())
 }
 
-/// The physical range of a line of `/proc/vmallocinfo`, and its words behind the virtual addresses:
-/// `0xffffc90000000000-0xffffc90000005000   20480 caller+0x1/0x2 phys=0x00000000fed00000 ioremap`. The size includes a guard page.
-fn mapped_range(line: &str) -> Option<(PhysRange, String)> {
+/// The device mapping of a line of `/proc/vmallocinfo`, and its words behind the virtual addresses:
+/// `0xffffc90000000000-0xffffc90000005000   20480 caller+0x1/0x2 phys=0x00000000fed00000 ioremap`. The size includes a guard page. Kernels
+/// before 4.12 write the address without `0x`. A mapping of reserved pages by `vmap()` as ramoops makes it has no address.
+fn mapping(line: &str) -> Option<(Mapped, String)> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let physical = words.iter().find_map(|word| word.strip_prefix("phys=0x"))?;
-    let base = u64::from_str_radix(physical, 16).ok()?;
-    let bytes: u64 = words.get(1)?.parse().ok()?;
-    let range = PhysRange::from_base_and_size(base, bytes.saturating_sub(PAGE_BYTES).max(PAGE_BYTES))?;
-    Some((range, words[2..].join(" ")))
+    let physical = words.iter().find_map(|word| word.strip_prefix("phys="));
+    if physical.is_none() && !words.contains(&"ioremap") {
+        return None;
+    }
+    let range = physical.and_then(|physical| {
+        let base = u64::from_str_radix(physical.strip_prefix("0x").unwrap_or(physical), 16).ok()?;
+        let bytes: u64 = words.get(1)?.parse().ok()?;
+        PhysRange::from_base_and_size(base, bytes.saturating_sub(PAGE_BYTES).max(PAGE_BYTES))
+    });
+    let words = words.get(2..).unwrap_or_default().join(" ");
+    Some((range.map_or(Mapped::Somewhere, Mapped::At), words))
+}
+
+/// The memory of ramoops; `None` if it has none.
+fn ramoops(folder: &Path) -> Option<PhysRange> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok();
+    PhysRange::from_base_and_size(number("mem_address")?, number("mem_size")?)
 }
 
 #[cfg(test)]
@@ -227,6 +290,10 @@ mod tests {
             (
                 "proc/vmallocinfo",
                 "0xffffc90000000000-0xffffc90000005000   20480 acpi_os_map_iomem+0x1/0x2 phys=0x00000000fed00000 ioremap\n",
+            ),
+            (
+                "sys/kernel/debug/x86/pat_memtype_list",
+                "PAT: [mem 0x00000000fed00000-0x00000000fed01000] uncached-minus\n",
             ),
             ("sys/firmware/memmap/0/start", "0x100000\n"),
             ("sys/firmware/memmap/0/end", "0x1fffffff\n"),
@@ -264,7 +331,7 @@ mod tests {
 
     #[test]
     fn each_reason_against_an_area_is_told() {
-        let cases: [(Files<'_>, &str, &str); 13] = [
+        let cases: [(Files<'_>, &str, &str); 17] = [
             (&[], "0x11000000+16M", "not within an area that memmap=SIZE$BASE reserves"),
             (&[], "0x10000800+8M", "not whole pages"),
             (&[], "0x10000000+1M", "smaller than two buffers"),
@@ -278,9 +345,9 @@ mod tests {
             (
                 &[("proc/iomem", "10000000-10ffffff : Reserved\n  10400000-104fffff : ramoops:dump(0/4)\n")],
                 AREA,
-                "ramoops:dump(0/4) has it",
+                "ramoops:dump(0/4) uses it",
             ),
-            (&[("proc/iomem", "00100000-3fffffff : System RAM\n")], AREA, "System RAM has it"),
+            (&[("proc/iomem", "00100000-3fffffff : System RAM\n")], AREA, "System RAM uses it"),
             (&[("proc/iomem", "10000000-107fffff : Reserved\n")], AREA, "not reserved all of it"),
             (&[("sys/firmware/memmap/0/type", "Reserved\n")], AREA, "not RAM"),
             (&[("sys/firmware/memmap/0/end", "0x107fffff\n")], AREA, "not RAM"),
@@ -291,6 +358,38 @@ mod tests {
                 )],
                 AREA,
                 "a driver has mapped it (/proc/vmallocinfo: probe+0x1/0x2 [card] phys=0x0000000010f00000 ioremap)",
+            ),
+            (
+                &[(
+                    "proc/vmallocinfo",
+                    "0xffffc90000000000-0xffffc90000102000 1056768 probe+0x1/0x2 [card] phys=10f00000 ioremap\n",
+                )],
+                AREA,
+                "a driver has mapped it (/proc/vmallocinfo: probe+0x1/0x2 [card] phys=10f00000 ioremap)",
+            ),
+            (
+                &[(
+                    "proc/vmallocinfo",
+                    "0xffffc90000000000-0xffffc90000102000 1056768 f+0x1/0x2 phys=(____ptrval____) ioremap\n",
+                )],
+                AREA,
+                "does not say where",
+            ),
+            (
+                &[(
+                    "proc/vmallocinfo",
+                    "0xffffc90000000000-0xffffc90000022000 139264 persistent_ram_new+0x1/0x2 [ramoops] ioremap vmap\n",
+                )],
+                AREA,
+                "does not say where (/proc/vmallocinfo: persistent_ram_new+0x1/0x2 [ramoops] ioremap vmap)",
+            ),
+            (
+                &[
+                    ("sys/module/ramoops/parameters/mem_address", "268435456\n"),
+                    ("sys/module/ramoops/parameters/mem_size", "1048576\n"),
+                ],
+                AREA,
+                "ramoops keeps crash logs in it",
             ),
             (
                 &[(
@@ -309,10 +408,15 @@ mod tests {
 
     #[test]
     fn without_the_files_that_tell_its_use_an_area_is_refused() {
-        for (file, words) in [("proc/vmallocinfo", "run as root"), ("sys/firmware/memmap", "is unknown")] {
-            let (folder, host) = host_with(&[]);
+        for (file, words) in [
+            ("proc/vmallocinfo", "run as root"),
+            ("sys/firmware/memmap", "is unknown"),
+            ("sys/kernel/debug/x86/pat_memtype_list", "mount -t debugfs"),
+        ] {
+            let (folder, _) = host_with(&[]);
             let path = folder.path().join(file);
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            let host = Host::read(&Tree::open(folder.path()).unwrap());
             let refusal = PhysicalMemory::of(&host, folder.path()).refusal(AREA.parse().unwrap(), 1 << 20);
             assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(words)), "{refusal:?}");
         }
