@@ -260,6 +260,17 @@ fn reads_are_counted_in_strict_mode_of_linux_7_0() {
     assert_eq!(unmapped, LISTS * LIST_BYTES, "{}", counts.console);
 }
 
+/// Drivers first try to allocate an IOVA range, which fails without an IOMMU and is no mapping. They leave out what need not be unmapped.
+#[test]
+fn a_range_that_could_not_be_allocated_is_no_mapping() {
+    let Some(counts) = pc(GuestKernel::Ubuntu("ubuntu-resolute"), "", "intel_iommu=off").counts() else {
+        return;
+    };
+    counts.assert_calls_of("single", &[(Action::Map, 1), (Action::WriteTable, 0), (Action::AllocateIova, 0)]);
+    counts.assert_bytes(&[Action::Map]);
+    assert_eq!(counts.get("lists disk Map-bytes"), LISTS * LIST_BYTES, "{}", counts.console);
+}
+
 #[test]
 fn reads_are_counted_behind_amd_s_iommu() {
     check_strict(&pc(V6_1, "-device amd-iommu", "iommu.strict=1"));
