@@ -634,9 +634,12 @@ pub(crate) struct BenchBlk {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo iotoll bench transfer 0000:3b:00.0                                        the steps that would unbind it
-  sudo iotoll bench transfer 0000:3b:00.0 --unbind                               memory of the DMA API's kind
-  sudo iotoll bench transfer 0000:3b:00.0 --unbind --area 0x10000000+16M         and an area of memmap=16M$256M
+  sudo iotoll bench transfer 0000:3b:00.0
+      the steps that would unbind it
+  sudo iotoll bench transfer 0000:3b:00.0 --unbind
+      ordinary DMA memory
+  sudo iotoll bench transfer 0000:3b:00.0 --unbind --area 0x10000000+16M
+      and an area that memmap=16M$0x10000000 reserves
 
 The disk is not written. The adapter reads its blocks into memory, and the CPU compares each word with what the kernel read before; then \
 the CPU stores them, and the adapter compares memory with its disk (NVMe's Compare). An area is mapped twice: its first half write-back, \
@@ -646,7 +649,7 @@ Exit status 1: data differed.")]
 pub(crate) struct BenchTransfer {
     #[command(flatten)]
     pub(crate) disk: NvmeDisk,
-    /// A range that memmap=SIZE$BASE reserves, BASE+SIZE or BASE-LAST, to be OVERWRITTEN; x86 only
+    /// A range that memmap=SIZE$BASE reserves, BASE+SIZE or BASE-LAST, to be OVERWRITTEN; x86 only. Not one that masks bad RAM
     #[arg(long = "area", value_name = "RANGE")]
     pub(crate) areas: Vec<PhysRange>,
     /// Size of each buffer; the CPU's caches should hold it [default: 1M]
@@ -658,7 +661,7 @@ pub(crate) struct BenchTransfer {
     /// Commands in flight [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
-    /// First block of the disk that is read
+    /// First logical block (LBA) of the disk that is read
     #[arg(long, value_name = "BLOCK", default_value_t = 0)]
     pub(crate) first: u64,
     #[command(flatten)]

@@ -231,7 +231,7 @@ fn row_name(row: &Row) -> String {
         Quantity::RoundTripNs => "round trip",
         Quantity::ProcessCpuNs => &format!("CPU time of iotoll per {}", row.unit.word()),
         Quantity::HostCpuNs => &format!("CPU time of the whole host per {}", row.unit.word()),
-        Quantity::InterruptsCpuNs => "of it interrupts",
+        Quantity::InterruptsCpuNs => "of which interrupts",
     };
     if contestant.is_empty() { quantity.to_owned() } else { format!("{contestant}, {quantity}") }
 }

@@ -180,7 +180,7 @@ fn cpu_table(benchmark: &NetBenchmark, cells: &[&NetCell]) -> Table {
     let parts: [(&str, Part); 3] = [
         ("iotoll", |cpu| cpu.process_ns),
         ("whole host", |cpu| cpu.host_ns),
-        ("of it interrupts", |cpu| cpu.interrupts_ns),
+        ("of which interrupts", |cpu| cpu.interrupts_ns),
     ];
     let mut rows = Vec::new();
     for bytes in &benchmark.settings.bytes {
