@@ -71,8 +71,8 @@ fn mapped_halves(args: &BenchTransfer, bytes: u64) -> anyhow::Result<Vec<MappedH
             ));
         }
     }
-    for (place, area) in args.areas.iter().enumerate() {
-        if let Some(other) = args.areas[..place].iter().find(|other| other.overlaps(*area)) {
+    for (index, area) in args.areas.iter().enumerate() {
+        if let Some(other) = args.areas[..index].iter().find(|other| other.overlaps(*area)) {
             bail!("--area {area} overlaps --area {other}");
         }
     }

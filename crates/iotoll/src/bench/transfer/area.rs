@@ -104,59 +104,58 @@ impl<'h> PhysicalMemory<'h> {
     /// Why an area is not overwritten; `None` if it may be.
     fn refusal(&self, area: PhysRange, bytes: u64) -> Option<String> {
         let Some(types) = self.types else { return Some("only x86 has memmap=".to_owned()) };
-        if !self.areas().any(|reserved| reserved.contains(area)) {
-            return Some(
-                "it is not within an area that memmap=SIZE$BASE reserves on the running kernel's command line".to_owned(),
-            );
-        }
-        if !area.is_page_aligned() {
-            return Some("it is not whole pages".to_owned());
-        }
-        if bytes
-            .checked_next_multiple_of(PAGE_BYTES)
-            .is_none_or(|bytes| area.size_bytes() < u128::from(bytes) * 2)
-        {
+        self.unsuitable(types, area, bytes).or_else(|| self.used(types, area))
+    }
+
+    /// Why an area is no reserved RAM with room for two buffers of `bytes`.
+    fn unsuitable(&self, types: &MemoryTypes, area: PhysRange, bytes: u64) -> Option<String> {
+        let is_large_enough = |bytes: u64| u128::from(bytes) * 2 <= area.size_bytes();
+        let iomem = types.iomem.as_ref().filter(|iomem| !iomem.hidden);
+        let owners = || iomem.into_iter().flat_map(|iomem| iomem.overlapping(area));
+        let is_ram = |ram: &Vec<PhysRange>| ram.iter().any(|ram| ram.contains(area));
+        let why = if !self.areas().any(|reserved| reserved.contains(area)) {
+            "it is not within an area that memmap=SIZE$BASE reserves on the running kernel's command line"
+        } else if !area.is_page_aligned() {
+            "it is not whole pages"
+        } else if !bytes.checked_next_multiple_of(PAGE_BYTES).is_some_and(is_large_enough) {
             return Some(format!(
                 "it is smaller than two buffers of {bytes} bytes, a write-back and an uncached one; --size makes them smaller"
             ));
-        }
-        let Some(iomem) = types.iomem.as_ref().filter(|iomem| !iomem.hidden) else {
-            return Some("/proc/iomem does not show who owns it: run as root".to_owned());
-        };
-        let owners: Vec<_> = iomem.overlapping(area).collect();
-        if let Some(owner) = owners.iter().find(|owner| !owner.value.is_reserved()) {
+        } else if iomem.is_none() {
+            "/proc/iomem does not show who owns it: run as root"
+        } else if let Some(owner) = owners().find(|owner| !owner.value.is_reserved()) {
             return Some(format!("{} uses it (/proc/iomem)", owner.value.name));
-        }
-        if !owners.iter().any(|owner| owner.value.range.contains(area)) {
-            return Some("the kernel has not reserved all of it (/proc/iomem)".to_owned());
-        }
-        match &self.firmware_ram {
-            None => {
-                return Some("/sys/firmware/memmap is not there, so whether it is RAM is unknown".to_owned());
-            }
-            Some(ram) if !ram.iter().any(|ram| ram.contains(area)) => {
-                return Some("it is not RAM, as the firmware's map says (/sys/firmware/memmap)".to_owned());
-            }
-            Some(_) => {}
-        }
+        } else if !owners().any(|owner| owner.value.range.contains(area)) {
+            "the kernel has not reserved all of it (/proc/iomem)"
+        } else if self.firmware_ram.is_none() {
+            "/sys/firmware/memmap is not there, so whether it is RAM is unknown"
+        } else if !self.firmware_ram.as_ref().is_some_and(is_ram) {
+            "it is not RAM, as the firmware's map says (/sys/firmware/memmap)"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
+    }
+
+    /// Who has mapped an area, or why that is unknown.
+    fn used(&self, types: &MemoryTypes, area: PhysRange) -> Option<String> {
         let Some(mapped) = &self.mapped else {
             return Some(
                 "/proc/vmallocinfo does not show whether a driver has mapped it: run as root".to_owned(),
             );
         };
-        let is_in_area = |mapped: Mapped| match mapped {
-            Mapped::At(range) => range.overlaps(area),
-            Mapped::Somewhere => true,
-        };
-        if let Some((mapped, line)) = mapped.iter().find(|(mapped, _)| is_in_area(*mapped)) {
-            return Some(match mapped {
-                Mapped::At(_) => format!("a driver has mapped it (/proc/vmallocinfo: {line})"),
-                Mapped::Somewhere => {
-                    format!(
-                        "a driver has mapped memory, and the kernel does not say where (/proc/vmallocinfo: {line})"
-                    )
+        for (mapped, line) in mapped {
+            match mapped {
+                Mapped::At(range) if range.overlaps(area) => {
+                    return Some(format!("a driver has mapped it (/proc/vmallocinfo: {line})"));
                 }
-            });
+                Mapped::At(_) => {}
+                Mapped::Somewhere => {
+                    return Some(format!(
+                        "a driver has mapped memory, and the kernel does not say where (/proc/vmallocinfo: {line})"
+                    ));
+                }
+            }
         }
         if self.ramoops.is_some_and(|ramoops| ramoops.overlaps(area)) {
             return Some("ramoops keeps crash logs in it (/sys/module/ramoops/parameters)".to_owned());
