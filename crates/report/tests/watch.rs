@@ -5,8 +5,8 @@ use host::diagnose::{DmaPath, Id, MeasuredGain};
 use report::{Length, Style, html, text, watch, watch_interval};
 use toll::Stage;
 use watch::{
-    Action, ActionSummary, Activity, AdapterSummary, Completed, Interval, Losses, Mapping, Path, Record,
-    StageSummary, StaysMapped, Tally,
+    Action, ActionSummary, Activity, AdapterSummary, Completed, HardwareCount, Interval, Losses, Mapping,
+    Path, Record, StageSummary, StaysMapped, Tally,
 };
 
 const DISK: &str = "0000:3b:00.0";
@@ -55,6 +55,7 @@ fn record(adapter: &str) -> Record {
         program_ns: None,
         calls: 2000,
         adapters,
+        hardware_counts: Vec::new(),
         intervals: vec![interval(adapter, 1.0, true), interval(adapter, 2.0, true)],
     }
 }
@@ -104,6 +105,43 @@ fn the_page_says_what_an_io_costs_and_what_is_doubtful() {
         "not known: too few calls",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
+#[test]
+fn counters_of_the_hardware_are_shown_or_said_to_be_absent() {
+    let shown = |hardware_counts| {
+        let record = Record { hardware_counts, ..record(DISK) };
+        let text = text(&watch(&head(), &record, &[]), 100, Style::Plain, Length::Full);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(
+        shown(Vec::new()).contains("Counters of the hardware: none. perf has no source of events dmar*"),
+        "{}",
+        shown(Vec::new())
+    );
+    let count = |source: &str, event: &str, count: Option<f64>| HardwareCount {
+        source: source.to_owned(),
+        event: event.to_owned(),
+        count,
+        unit: (source == "uncore_iio_free_running_0").then(|| "MiB".to_owned()),
+        counted_share: count.map(|_| if event == "iotlb_hit" { 0.5 } else { 1.0 }),
+        why: count.is_none().then(|| "Permission denied".to_owned()),
+    };
+    let shown = shown(vec![
+        count("dmar0", "iotlb_lookup", Some(4000.0)),
+        count("dmar0", "iotlb_hit", Some(3000.0)),
+        count("uncore_iio_free_running_0", "bw_in_port0", Some(12.0)),
+        count("amd_iommu_0", "mem_trans_total", None),
+    ]);
+    for words in [
+        // Of two seconds.
+        "dmar0 iotlb_lookup 2,000 100 %",
+        "dmar0 iotlb_hit 1,500 50 %",
+        "uncore_iio_free_running_0 bw_in_port0 6.00 MiB 100 %",
+        "amd_iommu_0 mem_trans_total not counted: Permission denied",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 }
 

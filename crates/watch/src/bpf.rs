@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "the C library has no function for this system call")]
 
 use crate::assembler::Instruction;
+use crate::perf_event::Attributes;
 use crate::release::version;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -99,20 +100,6 @@ struct ProgLoad {
     attach_to: u32,
     attach_program: u32,
     _padding: u32,
-}
-
-/// `struct perf_event_attr` in its second version.
-#[repr(C)]
-#[derive(Default)]
-struct Event {
-    kind: u32,
-    bytes: u32,
-    config: u64,
-    _sampling: [u64; 3],
-    _options: [u64; 2],
-    /// A function's name.
-    function: u64,
-    offset: u64,
 }
 
 #[repr(C)]
@@ -383,22 +370,9 @@ fn probes() -> io::Result<u32> {
 /// A probe of a function, which runs on all CPUs, although it is opened for one.
 fn open_probe(kind: u32, when: When, function: &CStr) -> io::Result<OwnedFd> {
     let config = if when == When::Exit { PROBE_OF_END } else { 0 };
-    let bytes = size_of::<Event>() as u32;
-    let event = Event { kind, bytes, config, function: function.as_ptr() as u64, ..Event::default() };
-    // PERF_FLAG_FD_CLOEXEC
-    const CLOSE_ON_EXEC: libc::c_ulong = 8;
-    let (every_process, cpu, no_group) = (-1, 0, -1);
-    // SAFETY: the kernel reads `event` within its size, and the name, which ends with a zero.
-    let result = unsafe {
-        let arguments = (every_process, cpu, no_group, CLOSE_ON_EXEC);
-        let event = std::ptr::from_ref(&event);
-        libc::syscall(libc::SYS_perf_event_open, event, arguments.0, arguments.1, arguments.2, arguments.3)
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+    // The kernel copies the name, which ends with a zero.
+    let config1 = function.as_ptr().expose_provenance() as u64;
+    Attributes { kind, config, config1, ..Attributes::default() }.open(0)
 }
 
 /// Changes a probe: a request with a number.

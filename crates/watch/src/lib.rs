@@ -8,6 +8,7 @@
 //!   Session    start, interval, interval, ..., finish -> Record
 //!     |   |
 //!     |   +-- completed   requests, packets, interrupts: the kernel's own counters
+//!     |   +-- hardware_counters   IOTLB and PCIe traffic, where the machine counts them
 //!     v
 //!   Watcher    attaches programs, reads their tables -> Reading
 //!     |
@@ -39,6 +40,8 @@ mod calling;
 mod completed;
 mod description;
 mod function;
+mod hardware_counters;
+mod perf_event;
 mod programs;
 mod record;
 mod release;
@@ -51,6 +54,7 @@ pub use bpf::AttachError;
 pub use btf::BtfError;
 pub use completed::{Completed, completed};
 pub use function::{Action, FUNCTIONS, Function};
+pub use hardware_counters::HardwareCount;
 pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, SCHEMA, UnwatchedFunction};
 pub use session::Session;
 pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, StaysMapped, adapters};

@@ -1,6 +1,7 @@
 //! What was watched in a span of time.
 
 use crate::completed::Completed;
+use crate::hardware_counters::HardwareCount;
 use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub struct Record {
     pub calls: u64,
     /// The adapters that did something, those whose mapping took the most CPU time first.
     pub adapters: Vec<AdapterSummary>,
+    /// Counters of IOMMUs and PCIe root ports; empty if the machine has none, or the kernel no driver for them.
+    pub hardware_counts: Vec<HardwareCount>,
     /// The course of time.
     pub intervals: Vec<Interval>,
 }

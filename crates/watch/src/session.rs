@@ -2,6 +2,7 @@
 
 use crate::completed::{Completed, completed};
 use crate::function::{Action, Function};
+use crate::hardware_counters::{HardwareCount, HardwareCounters};
 use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, UnwatchedFunction};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
@@ -15,6 +16,9 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Session {
     watcher: Result<Watcher, WatchError>,
+    hardware_counters: HardwareCounters,
+    /// Their counts up to the end of the last interval.
+    hardware_counts: Vec<HardwareCount>,
     first: Snapshot,
     last: Snapshot,
     intervals: Vec<Interval>,
@@ -43,8 +47,17 @@ impl Session {
         }
         let chosen = chosen.iter().map(Bdf::to_string).collect();
         let mut watcher = Watcher::start();
+        let hardware_counters = HardwareCounters::start();
         let first = snapshot(&mut watcher)?;
-        Ok(Self { watcher, last: first.clone(), first, intervals: Vec::new(), chosen })
+        Ok(Self {
+            watcher,
+            hardware_counters,
+            hardware_counts: Vec::new(),
+            last: first.clone(),
+            first,
+            intervals: Vec::new(),
+            chosen,
+        })
     }
 
     /// Ends an interval, and returns it.
@@ -53,6 +66,7 @@ impl Session {
     /// [`WatchError::Read`]
     pub fn interval(&mut self) -> Result<Interval, WatchError> {
         let now = snapshot(&mut self.watcher)?;
+        self.hardware_counts = self.hardware_counters.counts();
         let seconds = (now.at - self.last.at).as_secs_f64();
         let is_counted = self.watcher.is_ok();
         let adapters = self.between(&self.last, &now).iter().map(|one| activity(one, is_counted)).collect();
@@ -85,6 +99,7 @@ impl Session {
             program_ns: self.last.reading.program_ns,
             calls: self.last.reading.calls().saturating_sub(self.first.reading.calls()),
             adapters,
+            hardware_counts: self.hardware_counts,
             intervals: self.intervals,
         }
     }

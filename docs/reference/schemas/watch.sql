@@ -10,6 +10,7 @@ CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "evidence": 'STRUCT("against" VARCHAR, "how" VARCHAR, "kind" VARCHAR, "on" VARCHAR, "source" VARCHAR, "why" VARCHAR)',
     "functions": 'VARCHAR[]',
     "gains": 'STRUCT("address" VARCHAR, "cores_saved" DOUBLE, "counted_io" VARCHAR, "dma_path_now" VARCHAR, "dma_path_then" VARCHAR, "finding" VARCHAR, "now_ns" DOUBLE, "then_ns" DOUBLE)[]',
+    "hardware_counts": 'STRUCT("count" DOUBLE, "counted_share" DOUBLE, "event" VARCHAR, "source" VARCHAR, "unit" VARCHAR, "why" VARCHAR)[]',
     "intervals": 'STRUCT("adapters" STRUCT("adapter" VARCHAR, "completed" STRUCT("block_bytes" UBIGINT, "block_requests" UBIGINT, "interrupts" UBIGINT, "packet_bytes" UBIGINT, "packets" UBIGINT), "mapping" STRUCT("bounced_bytes" UBIGINT, "invalidations" UBIGINT, "iovas" UBIGINT, "mapped_bytes" UBIGINT, "maps" UBIGINT, "ns" UBIGINT, "stages" STRUCT("ns" UBIGINT, "programs_ns" UBIGINT, "stage" VARCHAR)[], "table_writes" UBIGINT, "unmaps" UBIGINT))[], "end_s" DOUBLE, "seconds" DOUBLE)[]',
     "losses": 'STRUCT("contexts" UBIGINT, "depth" UBIGINT, "interrupted" UBIGINT, "tallies" UBIGINT, "unseen" UBIGINT, "without_end" UBIGINT, "without_entry" UBIGINT)',
     "machine": 'STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE)',

@@ -8,7 +8,9 @@ use crate::page::{Block, Page};
 use bench::Head;
 use escape::terminal::plain;
 use host::diagnose::MeasuredGain;
-use watch::{Action, Activity, AdapterSummary, Interval, Losses, Mapping, Record, StaysMapped, Tally};
+use watch::{
+    Action, Activity, AdapterSummary, HardwareCount, Interval, Losses, Mapping, Record, StaysMapped, Tally,
+};
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
 const NAME_COLUMNS: usize = 16;
@@ -66,9 +68,44 @@ pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
         let gain = gains.iter().find(|gain| gain.address.to_string() == adapter.adapter);
         add_adapter(&mut page, adapter, record, gain);
     }
+    add_hardware_counts(&mut page, record);
     page.blocks.extend(watch_drawings::courses(record).into_iter().map(Block::Drawing));
     add_doubts(&mut page, record);
     page
+}
+
+/// What IOMMUs and PCIe root ports counted, in a second; whole units and not adapters.
+fn add_hardware_counts(page: &mut Page, record: &Record) {
+    if record.hardware_counts.is_empty() {
+        page.blank();
+        page.prose(
+            "Counters of the hardware: none. perf has no source of events dmar*, smmuv3_pmcg_*, amd_iommu_* or uncore_iio_free_running_* here.",
+            0,
+        );
+        return;
+    }
+    let seconds = record.seconds.max(f64::MIN_POSITIVE);
+    let row = |one: &HardwareCount| {
+        let count = one.count?;
+        let unit = one.unit.as_ref().map(|unit| format!(" {}", plain(unit))).unwrap_or_default();
+        let number = count / seconds;
+        let number = if unit.is_empty() { grouped(number.round() as u64) } else { figure(number) };
+        let share = one.counted_share.map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
+        let name = format!("{} {}", plain(&one.source), plain(&one.event));
+        Some(Row { name, ink: None, cells: vec![format!("{number}{unit}"), share] })
+    };
+    page.heading("Counters of the hardware");
+    page.table(Table {
+        names: "counter",
+        wraps_names: false,
+        titles: ["per second", "share of the time"].map(str::to_owned).to_vec(),
+        rows: record.hardware_counts.iter().filter_map(row).collect(),
+    });
+    let refused = record.hardware_counts.iter().filter_map(|one| Some((one, one.why.as_ref()?)));
+    for (HardwareCount { source, event, .. }, why) in refused {
+        page.bullet(format!("{} {} not counted: {}", plain(source), plain(event), plain(why)));
+    }
+    page.prose("Each is of a whole IOMMU or root port, not of one adapter. If it was counted in a part of the time, it is scaled.", 0);
 }
 
 /// A device's name, or what worked for none.
