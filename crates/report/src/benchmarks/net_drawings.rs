@@ -44,9 +44,9 @@ pub(super) fn unit(test: NetTest) -> &'static str {
 /// The title of an axis of sizes.
 const SIZE: &str = "bytes of a message";
 
-/// A plot, if it has a point.
+/// A plot, if a line has two points: a single one says no more than the table.
 fn plot(name: String, x_title: &str, y_title: &str, lines: Vec<Line>) -> Option<Drawing> {
-    let has_points = lines.iter().any(|line| !line.points.is_empty());
+    let has_points = lines.iter().any(|line| line.points.len() > 1);
     let (x_title, y_title) = (x_title.to_owned(), y_title.to_owned());
     has_points.then_some(Drawing(Kind::Plot(Plot { name, x_title, y_title, lines, mark: None })))
 }

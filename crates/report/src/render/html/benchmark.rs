@@ -1,6 +1,7 @@
 //! A benchmark of IOVA allocators as an HTML document: time against threads for each scenario.
 
 use super::document::document;
+use super::page::warnings;
 use crate::benchmarks::words::{self, DETAILS};
 use crate::page::drawing::{Drawing, Kind, Line, Plot};
 use crate::page::quantity::{self, figure};
@@ -23,7 +24,7 @@ pub(super) fn brief(benchmark: &Benchmark) -> Markup {
             h2 #allocators-title { "Allocators of I/O addresses" }
             p { "Measured on this machine for a moment; all scenarios: " code { "iotoll bench iova" } ". Each thread: " (first.what) "." }
             @if !benchmark.head.warnings.is_empty() {
-                ul.warnings { @for warning in &benchmark.head.warnings { li { (plain(warning)) } } }
+                (warnings(benchmark.head.warnings.iter()))
             }
             @if cases.len() > 1 { div.scroll { (plot(first.scenario, &cases)) } }
             (times(&cases))
@@ -47,7 +48,7 @@ fn body(benchmark: &Benchmark) -> Markup {
             section {
                 @if !benchmark.head.warnings.is_empty() {
                     h2 { "Doubts" }
-                    ul.warnings { @for warning in &benchmark.head.warnings { li { (plain(warning)) } } }
+                    (warnings(benchmark.head.warnings.iter()))
                 }
                 h2 { "How it was measured" }
                 dl { @for (name, value) in words::facts(benchmark) { div { dt { (name) } dd { (value) } } } }

@@ -12,6 +12,11 @@ use maud::{Markup, html};
 
 const STYLE: &str = include_str!("page.css");
 
+/// Warnings as a list, each with that word before it.
+pub(super) fn warnings<'w>(warnings: impl Iterator<Item = &'w String>) -> Markup {
+    html! { ul.warnings { @for one in warnings { li { strong { "Warning: " } (plain(one)) } } } }
+}
+
 /// A page as a self-contained HTML document. `kicker` stands above its title; `made_by` names the program and its version.
 pub fn html(page: &Page, kicker: &str, made_by: &str) -> String {
     let title = page.title.as_deref().unwrap_or_default();
@@ -69,7 +74,7 @@ fn block(list: &[Block], is_inner: bool) -> Markup {
     match &list[0] {
         Block::Fact(..) => html! { dl { @for one in facts { (fact(one)) } } },
         Block::Item(_) => html! { ul { @for one in items { (item(one)) } } },
-        Block::Warning(_) => html! { ul.warnings { @for one in warnings { li { (plain(one)) } } } },
+        Block::Warning(_) => self::warnings(warnings),
         Block::Heading(title) if is_inner => html! { h3 { (plain(title)) } },
         Block::Heading(title) => html! { h2 { (plain(title)) } },
         Block::Prose(text, _) => html! { p { (plain(text)) } },
