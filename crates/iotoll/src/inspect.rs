@@ -44,6 +44,12 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         ))?,
         (false, Some(address)) => output::print_text(&adapter_report(&inspection, address)?)?,
     }
+    let uses_prices = inspection.findings.iter().flat_map(|one| &one.predicted).any(|one| one.time.is_some());
+    if !args.prices.is_empty() && !uses_prices {
+        output::print_note(
+            "the price lists were read and not used: no fix of a finding leads to another DMA path whose cost is known",
+        );
+    }
     let concerns =
         |address: Option<Bdf>| args.adapter.is_none() || address.is_none() || address == args.adapter;
     let findings = inspection.findings.iter().filter(|finding| concerns(finding.address)).count();

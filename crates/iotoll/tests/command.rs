@@ -267,6 +267,19 @@ fn changed_dma_paths_show_today_and_after_the_fixes() {
 }
 
 #[test]
+fn prices_that_no_finding_needs_are_said_to_be_unused() {
+    let (folder, file) = (tempfile::tempdir().unwrap(), made_up_prices("x86"));
+    let said = |host: &str| {
+        let args = ["inspect", "--from", host, "--tolls", &made_up_tolls(), "--prices", &file];
+        text(&iotoll(&args).stderr)
+    };
+    let unused = "the price lists were read and not used";
+    let without = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/tests/captures/x86-no-iommu.tar.gz");
+    assert!(said(without).contains(unused), "{}", said(without));
+    assert!(!said(&strict_host(folder.path())).contains(unused));
+}
+
+#[test]
 fn prices_that_are_none_are_errors_that_name_the_file_and_the_field() {
     let path = capture("ppc-noddw").to_str().unwrap().to_owned();
     let folder = tempfile::tempdir().unwrap();
