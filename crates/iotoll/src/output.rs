@@ -127,9 +127,11 @@ pub(crate) fn print_note(words: &str) {
     let _ = writeln!(io::stderr(), "{}", terminal::plain(words));
 }
 
-/// Says on standard error that a file was written.
+/// Says on standard error that a file was written. Nobody looks for what went to a device or a pipe.
 pub(crate) fn print_written(file: &Path) {
-    print_note(&format!("{} written", file.display()));
+    if file.is_file() {
+        print_note(&format!("{} written", file.display()));
+    }
 }
 
 /// Writes several lines to standard error, with the report's colours. Write errors are ignored.
