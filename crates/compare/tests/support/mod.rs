@@ -154,6 +154,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         program_ns: Some(60.0),
         calls: 4_000_000,
         adapters: names.iter().map(|name| summary(name, &intervals)).collect(),
+        hardware_counts: Vec::new(),
         intervals,
     };
     let machine = HostSummary {
