@@ -281,7 +281,8 @@ mod tests {
         assert_eq!(
             priced(NVME, &list(&[(Priced::Event(Event::DeviceReads), 900.0)])),
             Err("mine.toml: no measured price that x.toml takes; expected one of instruction_ns (cpus.instruction_ns), \
-                 event_ns.invalidations (mapping.invalidation_ns), event_ns.hypercalls (mapping.hypercall_ns)"
+                 event_ns.invalidations (mapping.invalidation_ns), event_ns.hypercalls (mapping.hypercall_ns). `iotoll watch --prices` measures invalidations \
+                 and hypercalls"
                 .into())
         );
     }
