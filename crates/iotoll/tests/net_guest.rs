@@ -6,10 +6,9 @@
 mod guest;
 
 use guest::support::{Guest, skip};
-use guest::{case, kernel, stripped};
+use guest::{SHELL, case, kernel, stripped, tool};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// What the driver maps for its receive ring of 256 descriptors when the interface goes up (`e1000_desc_unused`).
@@ -20,24 +19,16 @@ const PAGE_BYTES: i64 = 4096;
 const DEVICES: &str = "-device intel-iommu,intremap=on -netdev hubport,hubid=0,id=a -netdev hubport,hubid=0,id=b \
                        -device e1000e,netdev=a,addr=5,mac=52:54:00:00:00:05 -device e1000e,netdev=b,addr=6,mac=52:54:00:00:00:06";
 
-/// iproute2's tool: busybox moves no interface into another network namespace.
-fn ip_tool() -> Option<PathBuf> {
-    ["/usr/sbin/ip", "/sbin/ip", "/bin/ip"].map(PathBuf::from).into_iter().find(|path| path.exists())
-}
-
 #[test]
 fn two_adapters_of_a_guest_are_measured_in_strict_and_lazy_mode() {
     let Some((cache, kernel)) = kernel() else { return };
-    let Some(ip) = ip_tool() else { return skip("no `ip` here, which iproute2 brings") };
+    // busybox moves no interface into another network namespace.
+    let Some(ip) = tool("ip") else { return skip("no `ip` here, which iproute2 brings") };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
     let (iotoll, ip_path) = (program.display(), ip.display());
     let script = format!(
-        r#"export PATH=/bin:/sbin NO_COLOR=1
-mkdir -p /tmp
-for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done
-about() {{ echo "case: $1"; }}
-packets() {{ echo "$(cat /sys/class/net/eth0/statistics/tx_packets) $(cat /sys/class/net/eth0/statistics/rx_packets)"; }}
+        r#"{SHELL}packets() {{ echo "$(cat /sys/class/net/eth0/statistics/tx_packets) $(cat /sys/class/net/eth0/statistics/rx_packets)"; }}
 mode() {{ cat /sys/bus/pci/devices/$1/iommu_group/type; }}
 measure() {{ packets > /tmp/before; {iotoll} bench net 10.0.0.2:5000 --secret /tmp/secret --rounds 3 --seconds 1 --size 64,1K --instances 1 --test udp-rr,tcp-rr --json 2> /tmp/said || cat /tmp/said; echo "packets $(cat /tmp/before) $(packets)"; }}
 echo a secret of the tests > /tmp/secret

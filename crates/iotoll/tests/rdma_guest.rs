@@ -6,9 +6,8 @@
 mod guest;
 
 use guest::support::{Guest, skip};
-use guest::{case, kernel, stripped};
+use guest::{SHELL, case, kernel, stripped, tool};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// Loaded from the start. `crc32_generic` is a checksum that soft-RoCE asks the kernel for by name.
 const MODULES: &[&str] = &[
@@ -38,14 +37,6 @@ echo transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn=test,nr_io_queues=1,queue_s
 cd /tmp
 ";
 
-/// iproute2's tool, which is in different folders of distributions.
-fn rdma_tool() -> Option<PathBuf> {
-    ["/usr/bin/rdma", "/usr/sbin/rdma", "/sbin/rdma"]
-        .map(PathBuf::from)
-        .into_iter()
-        .find(|path| path.exists())
-}
-
 /// The RDMA devices of a document of `inspect --json`.
 fn devices(document: &str) -> Vec<Value> {
     let document: Value =
@@ -56,16 +47,13 @@ fn devices(document: &str) -> Vec<Value> {
 #[test]
 fn counts_of_the_kernel_are_those_of_the_rdma_tool() {
     let Some((cache, kernel)) = kernel() else { return };
-    let Some(rdma) = rdma_tool() else { return skip("no `rdma` here, which iproute2 brings") };
+    let Some(rdma) = tool("rdma") else { return skip("no `rdma` here, which iproute2 brings") };
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
     let (iotoll, rdma_path) = (program.display(), rdma.display());
     // The file at the root must not be read on a live host.
     let before = format!(
-        "export PATH=/bin NO_COLOR=1\n\
-         for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
-         about() {{ echo \"case: $1\"; }}\n\
-         mkdir -p /tmp /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
+        "{SHELL}mkdir -p /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
          echo '0: rxe0: qp 999 mr 999 ' > /rdma_resource\n\
          ip addr add 10.0.0.1/24 dev eth0\nip link set eth0 up\n\
          about without\n{iotoll} inspect --json\n\

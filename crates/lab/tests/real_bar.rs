@@ -8,9 +8,9 @@
 mod support;
 
 use bench::{Bytes, MemtypeError, MemtypeSettings, Origin, run_memtype};
-use lab::kernel::Series;
+use lab::{Arch, kernel::Series};
 use std::{collections::BTreeSet, fs, path::PathBuf};
-use support::{Guest, cache, debian_kernel};
+use support::{Guest, GuestKernel, cache};
 
 /// QEMU's ivshmem device, whose BAR 2 is memory.
 const ADAPTER: &str = "/sys/bus/pci/devices/0000:00:04.0";
@@ -62,7 +62,7 @@ fn in_the_guest() {
 #[test]
 fn a_bar_is_mapped_with_the_reported_memory_types() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    let Some(kernel) = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86) else { return };
     let guest = Guest {
         modules: &[],
         programs: &[],

@@ -17,9 +17,12 @@ mod vfio;
 #[path = "support/mod.rs"]
 mod support;
 
-use lab::kernel::{Cache, Kernel, Series};
+use lab::{
+    Arch,
+    kernel::{Cache, Kernel, Series},
+};
 use std::env;
-use support::{Guest, MODE, cache, debian_kernel, ubuntu_kernel};
+use support::{Guest, GuestKernel, MODE, cache};
 
 /// PCI address of QEMU's educational device (edu).
 const ADAPTER: &str = "0000:00:04.0";
@@ -35,14 +38,14 @@ fn in_the_guest() {
 #[test]
 fn an_adapter_does_dma_through_vfio() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    let Some(kernel) = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86) else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1"], &["vfio"]);
 }
 
 #[test]
 fn an_adapter_does_dma_through_iommufd_and_vfio_of_a_newer_kernel() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = ubuntu_kernel(&cache, "iommufd") else { return };
+    let Some(kernel) = GuestKernel::Ubuntu("ubuntu").find(&cache, Arch::X86) else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd"], &["vfio", "iommufd"]);
 }
 

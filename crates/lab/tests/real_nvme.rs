@@ -16,9 +16,12 @@ mod safety;
 #[path = "support/mod.rs"]
 mod support;
 
-use lab::kernel::{Cache, Kernel, Series};
+use lab::{
+    Arch,
+    kernel::{Cache, Kernel, Series},
+};
 use std::{env, fs};
-use support::{Guest, MODE, cache, debian_kernel, ubuntu_kernel};
+use support::{Guest, GuestKernel, MODE, cache};
 
 /// PCI address of the controller.
 const ADAPTER: &str = "0000:00:05.0";
@@ -43,14 +46,14 @@ fn in_the_guest() {
 #[test]
 fn a_disk_is_written_through_vfio_and_rebound() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    let Some(kernel) = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86) else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "nvme"], &["vfio"]);
 }
 
 #[test]
 fn a_disk_is_written_through_iommufd() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = ubuntu_kernel(&cache, "iommufd") else { return };
+    let Some(kernel) = GuestKernel::Ubuntu("ubuntu").find(&cache, Arch::X86) else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);
 }
 
@@ -58,7 +61,7 @@ fn a_disk_is_written_through_iommufd() {
 #[test]
 fn acknowledged_writes_survive_when_the_program_is_killed() {
     let Some(cache) = cache() else { return };
-    let Some(kernel) = debian_kernel(&cache, Series::V6_1) else { return };
+    let Some(kernel) = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86) else { return };
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::write(&disk, vec![UNTOUCHED; KILLED_DISK_BYTES]).unwrap();

@@ -9,12 +9,15 @@
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
+#[path = "support/guest_kernel.rs"]
+mod guest_kernel;
 #[path = "support/guest_program.rs"]
 mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
-use guest_program::{GuestKernel, GuestProgram};
+use guest_kernel::GuestKernel;
+use guest_program::GuestProgram;
 use lab::{Arch, kernel::Series};
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ mod no_iommu;
 mod overwrite;
 mod transfer;
 
-use guest::{case, kernel, stripped, support};
+use guest::{SHELL, case, kernel, stripped, support};
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -74,10 +74,8 @@ fn expect(console: &str, name: &str, words: &[&str]) {
 /// Shell functions that the scripts use.
 fn shell_functions(program: &Path) -> String {
     format!(
-        "export PATH=/bin:/sbin NO_COLOR=1\nbusybox mkdir -p /sbin /mnt /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
-         for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
+        "{SHELL}mkdir -p /mnt /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
          iotoll() {{ {program} \"$@\"; echo \"status $?\"; }}\n\
-         about() {{ echo \"case: $1\"; }}\n\
          driver() {{ basename $(readlink /sys/bus/pci/devices/$1/driver || echo none); }}\n\
          disk() {{ echo /dev/$(ls /sys/bus/pci/devices/$1/nvme/nvme*/ | grep -x 'nvme[0-9]*n1'); }}\n\
          wait_for_vfio() {{ while [ \"$(driver $1)\" != vfio-pci ]; do usleep 20000; done; }}\n\

@@ -1,10 +1,11 @@
 //! Disks without an IOMMU, which are driven only if the user accepts that they can reach all memory.
 
-use super::support::{Guest, cache, ubuntu_kernel};
+use super::support::{Guest, GuestKernel, cache};
 use super::{
     A, Disk, FIRST, SLOW, SharedGuest, UNTIMED, WRITTEN_BYTES, case, disk_file, expect, is_untouched_around,
     kernel, shared, shell_functions, stripped,
 };
+use lab::Arch;
 use std::sync::OnceLock;
 
 /// Debian's kernels lack VFIO's no-IOMMU mode.
@@ -53,7 +54,7 @@ fn guest() -> Option<&'static NoIommu> {
 /// Boots a guest with the no-IOMMU mode and runs all commands of the tests below in it.
 fn boot() -> Option<NoIommu> {
     let cache = cache()?;
-    let kernel = ubuntu_kernel(&cache, "no-IOMMU mode")?;
+    let kernel = GuestKernel::Ubuntu("ubuntu").find(&cache, Arch::X86)?;
     let folder = tempfile::tempdir().unwrap();
     let program = stripped(folder.path());
     let file = |name: &str| disk_file(folder.path(), name);

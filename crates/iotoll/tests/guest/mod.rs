@@ -4,10 +4,25 @@
 #[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
 pub(crate) mod support;
 
-use lab::kernel::{Cache, Kernel, Series};
+use lab::{
+    Arch,
+    kernel::{Cache, Kernel, Series},
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{cache, debian_kernel};
+use support::{GuestKernel, cache};
+
+/// Shell commands that scripts begin with: all of busybox's tools, and a function that begins a [`case`].
+pub(crate) const SHELL: &str = "export PATH=/bin:/sbin NO_COLOR=1\nbusybox mkdir -p /sbin /tmp\n\
+    for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
+    about() { echo \"case: $1\"; }\n";
+
+/// A tool of the host, which is in different folders of distributions.
+#[allow(dead_code, reason = "not every test program needs one")]
+pub(crate) fn tool(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
+    folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
+}
 
 /// A copy of the program without debugging symbols, because the guest unpacks it into memory.
 pub(crate) fn stripped(folder: &Path) -> PathBuf {
@@ -21,7 +36,7 @@ pub(crate) fn stripped(folder: &Path) -> PathBuf {
 /// The cache and its newest Debian kernel; `None` if no guest can boot, which is reported.
 pub(crate) fn kernel() -> Option<(Cache, Kernel)> {
     let cache = cache()?;
-    let kernel = debian_kernel(&cache, Series::V6_1)?;
+    let kernel = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86)?;
     Some((cache, kernel))
 }
 

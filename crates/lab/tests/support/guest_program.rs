@@ -1,11 +1,12 @@
 //! Guests of each architecture whose init script runs an example of a package.
 
+use super::guest_kernel::{GuestKernel, cache};
 use super::machine::{boot, machine};
 use super::skip::skip;
 use lab::{
     Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path},
-    kernel::{Cache, Kernel, KernelChoice, ModuleTree, Series, busybox},
+    kernel::{Cache, Kernel, ModuleTree, busybox},
 };
 use std::{
     env, fs,
@@ -16,39 +17,6 @@ use std::{
 
 /// An emulated guest needs a minute or two; a busy host takes several times as long.
 const BOOT_TIME_MAX: Duration = Duration::from_secs(600);
-
-/// The kernel of a guest.
-#[derive(Debug, Clone, Copy)]
-#[allow(dead_code, reason = "not every test program needs each")]
-pub(crate) enum GuestKernel {
-    /// Debian's newest of a series.
-    Debian(Series),
-    /// An Ubuntu release's, for x86, that `kernel/fetch_ubuntu.sh` has put into this folder of the cache.
-    Ubuntu(&'static str),
-}
-
-impl GuestKernel {
-    /// The kernel; `None` if it is not in the cache, which is reported.
-    fn find(self, cache: &Cache, arch: Arch) -> Option<Kernel> {
-        match self {
-            Self::Debian(series) => {
-                let found = Kernel::newest(cache, KernelChoice { arch, series });
-                found.inspect_err(|why| skip(&why.to_string())).ok()
-            }
-            Self::Ubuntu(folder) => {
-                let folder = cache.root().join(folder);
-                if !folder.join("modules").exists() {
-                    skip(&format!(
-                        "no kernel at {}; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one",
-                        folder.display()
-                    ));
-                    return None;
-                }
-                Some(Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
-            }
-        }
-    }
-}
 
 /// A guest, and the example at `/lab/EXAMPLE`.
 pub(crate) struct GuestProgram<'a> {
@@ -72,11 +40,7 @@ impl GuestProgram<'_> {
     /// Boots the guest, prints its kernel's release, and returns the console's output; `None` where that is not possible, which is
     /// reported.
     pub(crate) fn run(&self) -> Option<String> {
-        if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
-            skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
-            return None;
-        }
-        let cache = Cache::from_environment().unwrap();
+        let cache = cache()?;
         let kernel = self.kernel.find(&cache, self.arch)?;
         let program = self.build()?;
         let Some(console) = self.boot(&cache, &kernel, &fs::read(program).unwrap()) else {

@@ -3,12 +3,12 @@
 #[path = "../../../../tests/skip.rs"]
 mod skip;
 
+mod guest_kernel;
 mod machine;
 
 use lab::{
-    Arch,
     guest::{Initramfs, PlacedFile, initramfs::module_path, libraries::libraries},
-    kernel::{Cache, Kernel, KernelChoice, Module, ModuleTree, Series, busybox},
+    kernel::{Cache, Kernel, Module, ModuleTree, busybox},
 };
 use machine::boot;
 use std::{collections::BTreeMap, env, fs, path::Path, time::Duration};
@@ -35,39 +35,12 @@ pub(crate) struct Guest<'a> {
     pub(crate) command_line: &'a str,
 }
 
+pub(crate) use guest_kernel::{GuestKernel, cache};
 #[allow(unused_imports, reason = "not every test program uses both")]
 pub(crate) use skip::{skip, skip_part};
 
 /// The environment variable that tells the test program in the guest what to test.
 pub(crate) const MODE: &str = "IOTOLL_TEST_MODE";
-
-/// The cache of kernels; `None` if guests must not be booted, which is reported.
-pub(crate) fn cache() -> Option<Cache> {
-    if env::var("IOTOLL_KERNEL_TESTS").is_ok_and(|value| value == "off") {
-        skip("IOTOLL_KERNEL_TESTS=off, no guest was booted");
-        return None;
-    }
-    Some(Cache::from_environment().unwrap())
-}
-
-/// Debian's newest kernel of a series in the cache, for x86; `None` if there is none, which is reported.
-#[allow(dead_code, reason = "not every test program needs it")]
-pub(crate) fn debian_kernel(cache: &Cache, series: Series) -> Option<Kernel> {
-    let found = Kernel::newest(cache, KernelChoice { arch: Arch::X86, series });
-    found.inspect_err(|why| skip(&why.to_string())).ok()
-}
-
-/// Ubuntu's kernel, which has VFIO features that Debian's lacks. If it is not in the cache, the test of `feature` is
-/// reported as skipped.
-#[allow(dead_code, reason = "not every test program needs it")]
-pub(crate) fn ubuntu_kernel(cache: &Cache, feature: &str) -> Option<Kernel> {
-    let folder = cache.root().join("ubuntu");
-    if !folder.join("modules").exists() {
-        skip(&format!("no kernel with {feature}; crates/lab/tests/kernel/fetch_ubuntu.sh fetches one"));
-        return None;
-    }
-    Some(Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
-}
 
 impl Guest<'_> {
     /// Boots the guest and returns its console's output; `None` without QEMU, which is reported.
