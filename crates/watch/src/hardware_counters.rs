@@ -168,7 +168,7 @@ impl Reading {
 fn open(folder: &Path, event: &Path) -> io::Result<File> {
     let invalid = |what: &'static str| move || io::Error::new(io::ErrorKind::InvalidData, what);
     let kind = read_text(&folder.join("type"))?.parse().map_err(|_| invalid("type is no number")())?;
-    // Sources of the whole machine name the CPU that reads them; `0-3,8` begins with it.
+    // Sources of a whole IOMMU or socket name the CPU that reads them; `0-3,8` begins with it. Any CPU reads the others.
     let cpus = read_text(&folder.join("cpumask")).unwrap_or_default();
     let first = cpus.split([',', '-']).next().filter(|first| !first.is_empty()).unwrap_or("0");
     let cpu = first.parse().map_err(|_| invalid("cpumask is no list of CPUs")())?;

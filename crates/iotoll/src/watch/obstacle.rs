@@ -81,10 +81,14 @@ impl Display for Obstacle {
                 write!(out, "the kernel was built without {name} ({seen_in}): {effect}")
             }
             Self::NoneSeen { unreadable } => {
-                write!(
-                    out,
-                    "the reason was not found: this process has the capabilities, in the initial user namespace, and no seccomp filter"
-                )?;
+                write!(out, "the reason was not found")?;
+                // What could not be read can't be excluded.
+                if !unreadable.iter().any(|file| file.contains(STATUS) || file.contains(UID_MAP)) {
+                    write!(
+                        out,
+                        ": this process has the capabilities, in the initial user namespace, and no seccomp filter"
+                    )?;
+                }
                 if !unreadable.is_empty() {
                     write!(out, "; not checked: {}", unreadable.join(", "))?;
                 }
@@ -286,6 +290,15 @@ mod tests {
                 "the reason was not found: this process has the capabilities, in the initial user namespace, and no seccomp filter; a \
                  security module with a policy of its own can refuse BPF too"
             ]
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_excluded() {
+        let words = seen(&[(UID_MAP, FIRST.as_bytes())]);
+        assert!(
+            words[0].starts_with("the reason was not found; not checked: /proc/self/status ("),
+            "{words:?}"
         );
     }
 

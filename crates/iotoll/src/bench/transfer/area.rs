@@ -90,7 +90,10 @@ impl<'h> PhysicalMemory<'h> {
         // Another program may have come between the check and the mapping: the kernel lists each mapping by itself.
         match self.mappings_now(area) {
             2 => Ok(halves),
-            _ => bail!("{area} is not overwritten: another program has just mapped it"),
+            number => bail!(
+                "{area} is not overwritten: /{MEMTYPES} shows {number} mappings of it; expected the two of this program, so another may \
+                 have just mapped it"
+            ),
         }
     }
 
