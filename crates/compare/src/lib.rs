@@ -24,6 +24,7 @@
 mod bench_comparison;
 mod benched;
 mod comparison;
+mod cost_per_io;
 mod difference;
 mod document;
 mod explanation;
@@ -37,6 +38,7 @@ mod watch_comparison;
 mod watched;
 
 pub use comparison::{Comparison, Difference, Doubt, Group, GroupKind, Row, SCHEMA, Side, Sign, Source};
+pub use cost_per_io::{CostPerIo, costs_per_io};
 pub use document::{Benchmark, DocumentError, Kind};
 pub use explanation::{Cause, Explanation};
 pub use quantity::{Quantity, Unit};

@@ -1,5 +1,7 @@
 //! An amount per unit over rounds, such as nanoseconds per request, and how much it varies.
 
+use crate::ratio::quantile;
+
 /// Fewer rounds give no confidence interval.
 pub const ROUNDS_MIN: usize = 5;
 /// More rounds are joined, neighbours first. What one round does to the next, such as a queue that is flushed later, then stays within a batch
@@ -47,6 +49,12 @@ impl Rate {
             freedom: number - 1.0,
         })
     }
+
+    /// The value's 95 % interval, by Student's t; `None` without a variance. A sum of what can't be negative is not below 0.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        let reach = quantile(self.freedom)? * self.variance?.sqrt();
+        Some([(self.value - reach).max(0.0), self.value + reach])
+    }
 }
 
 /// All rounds as one.
@@ -93,6 +101,19 @@ mod tests {
         let of_all = 1.0 - 15.0 / 757.0;
         assert_eq!(format!("{:.9}", (rate.variance.unwrap() * of_all).sqrt()), "0.008386297");
         assert_eq!(rate.freedom, 14.0);
+    }
+
+    /// The same survey: R's `confint` with 14 degrees of freedom, of the standard error without the correction for 757 clusters:
+    /// 0.8497087 and 2.144787 (Student's table) times 0.008470638.
+    #[test]
+    fn the_interval_is_student_s() {
+        let rate = Rate { value: 0.8497087, variance: Some(0.008470638_f64.powi(2)), freedom: 14.0 };
+        let [low, high] = rate.interval().unwrap();
+        assert_eq!(
+            (format!("{low:.6}"), format!("{high:.6}")),
+            ("0.831541".to_owned(), "0.867876".to_owned())
+        );
+        assert_eq!(Rate { variance: None, ..rate }.interval(), None);
     }
 
     #[test]

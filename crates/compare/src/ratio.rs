@@ -67,7 +67,7 @@ fn degrees(ratio: f64, after: (f64, f64), before: (f64, f64)) -> f64 {
 
 /// Student's quantile of a two-sided interval. Batches keep the degrees of freedom far below a million, from which on `statrs`'s search may not
 /// end.
-fn quantile(freedom: f64) -> Option<f64> {
+pub(crate) fn quantile(freedom: f64) -> Option<f64> {
     if freedom.is_infinite() {
         // Nothing varies, so any quantile gives an interval without width.
         return Some(0.0);

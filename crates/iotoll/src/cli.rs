@@ -559,9 +559,19 @@ pub(crate) struct Watch {
     /// PCI address of an adapter to show; can be repeated [default: all]
     #[arg(long = "adapter", value_name = "ADDRESS")]
     pub(crate) adapters: Vec<Bdf>,
-    /// Seconds to watch [default: until COMMAND ends, or 10]
+    /// Seconds to watch [default: until COMMAND ends, or 10; 120 with --sample]
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
+    /// Count only part of the time, so that watching takes at most CORES of a core; for busy hosts [default CORES: 0.02]
+    #[arg(
+        long,
+        value_name = "CORES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0.02",
+        value_parser = parse_cores
+    )]
+    pub(crate) sample: Option<f64>,
     /// Seconds between two lines of each adapter
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_seconds)]
     pub(crate) interval: f64,
@@ -1079,6 +1089,12 @@ fn parse_thread_count(text: &str) -> Result<usize, String> {
         Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
         _ => Err(format!("expected 1 to {THREADS_MAX}")),
     }
+}
+
+/// A share of a core.
+fn parse_cores(text: &str) -> Result<f64, String> {
+    let cores = text.parse().ok().filter(|cores| (0.001..=1.0).contains(cores));
+    cores.ok_or_else(|| "expected a share of a core from 0.001 to 1".to_owned())
 }
 
 /// Parses seconds, a hundredth to a year.

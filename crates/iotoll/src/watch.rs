@@ -10,6 +10,7 @@ use crate::interrupt;
 use crate::output::{self, Outcome};
 use crate::prices;
 use crate::whole_file::WholeFile;
+use ::compare::{CostPerIo, costs_per_io};
 use ::watch::{Record, SCHEMA, Session};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
@@ -26,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// Seconds without a command and without `--seconds`.
 const SECONDS_DEFAULT: f64 = 10.0;
+/// The same with `--sample`, which counts a part of them.
+const SAMPLED_SECONDS_DEFAULT: f64 = 120.0;
 /// How often it looks whether to end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -39,6 +42,8 @@ pub(crate) struct Document {
     record: Record,
     /// What the fixes of findings would save of what was measured, where that can be said.
     gains: Vec<MeasuredGain>,
+    /// What each adapter's mapping costs per I/O, and how certain that is.
+    costs_per_io: Vec<CostPerIo>,
     /// How the command ended, where one was run.
     command_ended: Option<String>,
 }
@@ -48,10 +53,14 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     WholeFile::check(args.html.as_deref())?;
     prices::expect_new(args.prices.as_deref())?;
     let stop = interrupt::stop_flag()?;
-    let mut session = Session::start(args.adapters.clone())?;
+    let mut session = match args.sample {
+        Some(max_cores) => Session::start_sampled(args.adapters.clone(), max_cores)?,
+        None => Session::start(args.adapters.clone())?,
+    };
     let mut command = start(args)?;
-    let seconds = args.seconds.or(command.is_none().then_some(SECONDS_DEFAULT)).map(Duration::from_secs_f64);
-    let (begun, mut last) = (Instant::now(), Instant::now());
+    let default = if args.sample.is_some() { SAMPLED_SECONDS_DEFAULT } else { SECONDS_DEFAULT };
+    let seconds = args.seconds.or(command.is_none().then_some(default)).map(Duration::from_secs_f64);
+    let begun = Instant::now();
     let interval = Duration::from_secs_f64(args.interval);
     if !args.json {
         output::print_text(&report::watch_interval_title())?;
@@ -64,8 +73,8 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
             ended = child.try_wait()?;
         }
         let ends = is_over || ended.is_some();
-        if ends || last.elapsed() >= interval {
-            last = Instant::now();
+        let must_end = ends || session.step()?;
+        if session.counts_since().is_some_and(|since| must_end || since.elapsed() >= interval) {
             let done = session.interval()?;
             if !args.json {
                 report::watch_interval(&done).iter().try_for_each(|line| output::print_text(line))?;
@@ -155,7 +164,13 @@ fn show(
         }
     }
     if args.json {
-        return output::print_json(&Document { head, record, gains, command_ended });
+        return output::print_json(&Document {
+            head,
+            costs_per_io: costs_per_io(&record),
+            record,
+            gains,
+            command_ended,
+        });
     }
     if let Some(words) = &command_ended {
         output::print_note(&format!("the command ended: {words}"));

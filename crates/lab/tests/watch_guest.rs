@@ -43,20 +43,37 @@ struct Machine {
     devices: &'static str,
     /// Further words of the kernel's command line.
     command_line: &'static str,
+    /// QEMU's arguments for its CPUs and their time.
+    processors: &'static str,
     /// Whether watching is killed at last.
     is_killed: bool,
 }
 
+const TWO_CPUS: &str = "-smp 2 -accel tcg";
+/// CPUs take turns in one thread of QEMU's. With a thread for each, some run what the kernel had written into its code for a moment, long after
+/// it wrote something else there, and the guest panics.
+const TWO_CPUS_IN_TURN: &str = "-smp 2 -accel tcg,thread=single";
+/// Time goes on by a nanosecond for each instruction.
+const TIME_OF_INSTRUCTIONS: &str = "-smp 1 -accel tcg -icount shift=0,sleep=off";
+
 /// A PC; the IOMMU is a device.
 fn pc(kernel: GuestKernel, iommu: &'static str, command_line: &'static str) -> Machine {
     let options = ",kernel-irqchip=split";
-    Machine { arch: Arch::X86, kernel, options, devices: iommu, command_line, is_killed: false }
+    Machine {
+        arch: Arch::X86,
+        kernel,
+        options,
+        devices: iommu,
+        command_line,
+        processors: TWO_CPUS,
+        is_killed: false,
+    }
 }
 
 /// A partition of a POWER machine.
 fn partition(command_line: &'static str) -> Machine {
     let (arch, kernel) = (Arch::Ppc, V6_1);
-    Machine { arch, kernel, options: "", devices: "", command_line, is_killed: false }
+    Machine { arch, kernel, options: "", devices: "", command_line, processors: TWO_CPUS, is_killed: false }
 }
 
 /// The numbers that the guest printed, by part, device and name.
@@ -68,18 +85,24 @@ struct Counts {
 impl Machine {
     /// What was counted; `None` where the guest can't be run, which is reported.
     fn counts(&self) -> Option<Counts> {
+        self.run("count_reads", &self.script())
+    }
+
+    /// What an example of the package printed that ran in the script, after the disk had appeared.
+    fn run(&self, example: &str, script: &str) -> Option<Counts> {
+        let appears = "for second in $(busybox seq 60); do [ -e /dev/nvme0n1 ] || busybox sleep 1; done\n";
         let guest = GuestProgram {
             arch: self.arch,
             kernel: self.kernel,
             package: "iotoll-watch",
-            example: "count_reads",
+            example,
             modules: &["nvme"],
-            script: self.script(),
+            script: format!("{appears}{script}"),
             options: self.options,
             arguments: format!(
-                "-smp 2 -accel tcg {} -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk \
+                "{} {} -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk \
                  -device nvme,serial=iotoll,drive=disk,addr=5",
-                self.devices
+                self.processors, self.devices
             ),
             command_line: self.command_line,
         };
@@ -87,9 +110,7 @@ impl Machine {
     }
 
     fn script(&self) -> String {
-        // The disk appears some time after its driver.
-        let mut script =
-            "for second in $(busybox seq 60); do [ -e /dev/nvme0n1 ] || busybox sleep 1; done\n".to_owned();
+        let mut script = String::new();
         for (part, reads, bytes, threads) in PARTS {
             let reading = format!("/lab/count_reads /dev/nvme0n1 {ADAPTER} {reads} {bytes} {threads}");
             script += &format!("{reading} 2>&1 | while read line; do echo \"{part} $line\"; done\n");
@@ -288,6 +309,7 @@ fn reads_are_counted_behind_arm_s_smmu() {
         options: ",gic-version=3,iommu=smmuv3",
         devices: "",
         command_line: "iommu.strict=1",
+        processors: TWO_CPUS,
         is_killed: true,
     };
     let Some(counts) = machine.counts() else { return };
@@ -346,5 +368,61 @@ fn bounce_buffers_are_counted() {
         counts.assert_calls(&once.map(|action| (action, 1)));
         counts.assert_calls(&[(Action::WriteTable, 0)]);
         counts.assert_bytes(&[Action::TakeBounce, Action::ReturnBounce]);
+    }
+}
+
+/// Programs are detached and attached again, so that watching takes no more than a share of a core, in pauses not a function has one.
+#[test]
+fn a_part_of_the_reads_is_counted() {
+    let (seconds, max_cores) = (100, 0.15);
+    let count = "busybox wc -l < /sys/kernel/tracing/enabled_functions";
+    let script = format!(
+        "busybox mount -t tracefs tracefs /sys/kernel/tracing\n\
+         while :; do echo \"hooked functions: $({count})\"; busybox sleep 1; done & looking=$!\n\
+         /lab/sample_reads /dev/nvme0n1 {ADAPTER} {seconds} {max_cores} 2>&1\nkill $looking\n"
+    );
+    let machine = pc(V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1");
+    let machine = Machine { processors: TWO_CPUS_IN_TURN, ..machine };
+    let Some(counts) = machine.run("sample_reads", &script) else { return };
+    let console = &counts.console;
+    let (windows, requests) = (counts.get("windows"), counts.get("requests"));
+    assert!(windows >= 3 && requests > 1000 * windows, "{console}");
+    assert!(requests < counts.get("reads all") / 2, "most reads are not counted\n{console}");
+    for action in [Action::Map, Action::Unmap, Action::AllocateIova, Action::Invalidate] {
+        // A read is under way at the begin and the end of each window.
+        let calls = counts.get(&format!("{action:?}"));
+        assert!(calls.abs_diff(requests) <= 2 * windows, "{action:?}\n{console}");
+    }
+    let cores = counts.get("millionths of a core") as f64 / 1e6;
+    assert!(cores > 0.0 && cores <= max_cores, "{console}");
+    let hooked: Vec<usize> = console
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("hooked functions: ")?.parse().ok())
+        .collect();
+    let changes = hooked.windows(2).filter(|pair| (pair[0] == 0) != (pair[1] == 0)).count();
+    assert!(changes >= 4, "{hooked:?}\n{console}");
+}
+
+/// Of a read of 4 KiB the lab counts each instruction of each stage in the same kernel (`data/tolls`). Here the time goes on by a nanosecond
+/// for each instruction, so the times are held against those counts. Programs and jumps to them add three times as much, by what is measured.
+#[test]
+fn times_without_what_watching_added_are_those_of_the_lab() {
+    let machine = pc(V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1");
+    let machine = Machine { processors: TIME_OF_INSTRUCTIONS, ..machine };
+    let script = format!("/lab/count_reads /dev/nvme0n1 {ADAPTER} 10000 4096 1 2>&1\n");
+    let Some(counts) = machine.run("count_reads", &script) else { return };
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/tolls/x86-6.12-vtd-strict.json");
+    let sheet = toll::TollSheet::read(&std::fs::read_to_string(path).unwrap(), path).unwrap();
+    let counted = sheet.tolls.iter().find(|toll| toll.workload == "nvme-read-4k").unwrap();
+    let per_read = |stage| counted.stages[&stage] as f64 / f64::from(counted.ios_per_window.get());
+    let stages = [Stage::DmaMap, Stage::Iova, Stage::TableWrite, Stage::Invalidation, Stage::DmaUnmap];
+    let of = |stage: Stage, name: &str| counts.get(&format!("disk {stage:?}-{name}")) as f64 / 10_000.0;
+    let pairs = stages.map(|stage| (of(stage, "ns") - of(stage, "watching-ns"), per_read(stage)));
+    let (ours, labs) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    println!("{pairs:?} {ours} {labs}");
+    assert!((0.9..1.1).contains(&(ours / labs)), "{ours} {labs}\n{}", counts.console);
+    for (stage, (our, lab)) in stages.iter().zip(pairs) {
+        let (our, lab) = (our / ours, lab / labs);
+        assert!((our - lab).abs() < 0.05, "{stage:?} {our} {lab}\n{}", counts.console);
     }
 }

@@ -4,14 +4,15 @@
 //! count_reads /dev/nvme0n1 0000:3b:00.0 1000 4096 1
 //! ```
 //!
-//! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. A line has a
-//! device (`disk`, `none` for calls that worked for no device), a name and a number.
+//! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. As many are
+//! read before without being watched. A line has a device (`disk`, `none` for calls that worked for no device, `all`), a name and a number.
 
 use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::thread;
+use std::time::{Duration, Instant};
 use watch::{AdapterSummary, Record, Session};
 
 /// A memory page on each supported machine, and enough for direct reads.
@@ -23,11 +24,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("expected: DISK ADAPTER READS BYTES THREADS".into());
     };
     let (reads, bytes, threads): (u64, usize, u64) = (reads.parse()?, bytes.parse()?, threads.parse()?);
+    let read = || read(disk, reads, bytes, threads);
+    let unwatched = time(&read)?;
     let mut session = Session::start(Vec::new())?;
-    read(disk, reads, bytes, threads)?;
+    let watched = time(&read)?;
     session.interval()?;
     print(&session.finish(), adapter);
+    println!("all unwatched-ns {}", unwatched.as_nanos());
+    println!("all watched-ns {}", watched.as_nanos());
     Ok(())
+}
+
+fn time(read: &dyn Fn() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
+    let begun = Instant::now();
+    read()?;
+    Ok(begun.elapsed())
 }
 
 /// Reads, each thread in a part of its own.
@@ -63,8 +74,10 @@ fn print(record: &Record, adapter: &str) {
     }
     println!("all lost {}", record.losses.total());
     println!("all unseen {}", record.losses.unseen);
-    if let Some(ns) = record.program_ns {
-        println!("all program-ns {ns:.0}");
+    println!("all calls {}", record.calls);
+    for hook in &record.hooks {
+        println!("all {:?}-inside-ns {:.0}", hook.hook, hook.inside_ns);
+        println!("all {:?}-outside-ns {:.0}", hook.hook, hook.outside_ns);
     }
     for one in &record.unwatched {
         println!("not watched: {}: {}", one.function, one.why);
@@ -80,5 +93,6 @@ fn print_adapter(name: &str, adapter: &AdapterSummary) {
     }
     for one in &adapter.stages {
         println!("{name} {:?}-ns {}", one.stage, one.ns);
+        println!("{name} {:?}-watching-ns {}", one.stage, one.programs_ns.unwrap_or_default());
     }
 }

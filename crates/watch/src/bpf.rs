@@ -16,6 +16,7 @@ use std::time::Duration;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP_ELEM: libc::c_int = 1;
+const MAP_DELETE_ELEM: libc::c_int = 3;
 const MAP_GET_NEXT_KEY: libc::c_int = 4;
 const PROG_LOAD: libc::c_int = 5;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
@@ -209,6 +210,17 @@ impl Map {
         Ok(value)
     }
 
+    /// Removes all values. Those that are added meanwhile may stay.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        for key in self.keys()? {
+            match bpf(MAP_DELETE_ELEM, &mut self.element(key.as_ptr(), std::ptr::null_mut())) {
+                Err(error) if error.raw_os_error() != Some(libc::ENOENT) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// All keys. A key that is added meanwhile may be among them or not.
     pub(crate) fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -230,12 +242,22 @@ impl AsFd for Map {
     }
 }
 
-/// A program that runs each time a function of the kernel is entered or left, until it is dropped.
+/// A program that runs each time a function of the kernel is entered or left, until it is detached or dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
     // What makes it run ends first.
-    _hook: OwnedFd,
+    hook: Option<OwnedFd>,
     program: OwnedFd,
+    place: Place,
+}
+
+/// What a program is attached to.
+#[derive(Debug)]
+enum Place {
+    /// The function that it was loaded for.
+    Loaded,
+    Tracepoint(CString),
+    Probe(When, CString),
 }
 
 /// Why a program does not run.
@@ -279,24 +301,48 @@ fn last_line(log: &str) -> String {
 impl Attached {
     /// Attaches a program to the function with this number in BTF.
     pub(crate) fn new(program: &[Instruction], when: When, function: u32) -> Result<Self, AttachError> {
-        let program = load(program, PROG_TYPE_TRACING, when as u32, function)?;
-        Ok(Self { _hook: open_raw(&program, None)?, program })
+        Self::at(Place::Loaded, load(program, PROG_TYPE_TRACING, when as u32, function)?)
     }
 
     /// Attaches a program to the kernel's tracepoint of this name.
     pub(crate) fn by_tracepoint(program: &[Instruction], name: &str) -> Result<Self, AttachError> {
-        let program = load(program, PROG_TYPE_RAW_TRACEPOINT, 0, 0)?;
-        Ok(Self { _hook: open_raw(&program, Some(&c_string(name)?))?, program })
+        let place = Place::Tracepoint(c_string(name)?);
+        Self::at(place, load(program, PROG_TYPE_RAW_TRACEPOINT, 0, 0)?)
     }
 
     /// Attaches a program by a probe to the function with this name.
     pub(crate) fn by_probe(program: &[Instruction], when: When, function: &str) -> Result<Self, AttachError> {
-        let kind = probes().map_err(AttachError::NoProbes)?;
-        let hook = open_probe(kind, when, &c_string(function)?).map_err(AttachError::Attach)?;
+        let function = c_string(function)?;
+        // Before the program is loaded: an absent function is found out at less cost.
+        let hook = open_probe(when, &function)?;
         let program = load(program, PROG_TYPE_KPROBE, 0, 0)?;
-        control(&hook, SET_PROGRAM, program.as_raw_fd()).map_err(AttachError::Attach)?;
-        control(&hook, ENABLE, 0).map_err(AttachError::Attach)?;
-        Ok(Self { _hook: hook, program })
+        run_at_probe(&hook, &program)?;
+        Ok(Self { hook: Some(hook), program, place: Place::Probe(when, function) })
+    }
+
+    fn at(place: Place, program: OwnedFd) -> Result<Self, AttachError> {
+        let mut attached = Self { hook: None, program, place };
+        attached.attach()?;
+        Ok(attached)
+    }
+
+    /// Makes it run again. Programs of trampolines can be attached again since Linux 5.13.
+    pub(crate) fn attach(&mut self) -> Result<(), AttachError> {
+        self.hook = Some(match &self.place {
+            Place::Loaded => open_raw(&self.program, None)?,
+            Place::Tracepoint(name) => open_raw(&self.program, Some(name))?,
+            Place::Probe(when, function) => {
+                let hook = open_probe(*when, function)?;
+                run_at_probe(&hook, &self.program)?;
+                hook
+            }
+        });
+        Ok(())
+    }
+
+    /// Ends its runs. The kernel keeps the program.
+    pub(crate) fn detach(&mut self) {
+        self.hook = None;
     }
 
     /// What the kernel counted of it.
@@ -368,11 +414,19 @@ fn probes() -> io::Result<u32> {
 }
 
 /// A probe of a function, which runs on all CPUs, although it is opened for one.
-fn open_probe(kind: u32, when: When, function: &CStr) -> io::Result<OwnedFd> {
+fn open_probe(when: When, function: &CStr) -> Result<OwnedFd, AttachError> {
+    let kind = probes().map_err(AttachError::NoProbes)?;
     let config = if when == When::Exit { PROBE_OF_END } else { 0 };
     // The kernel copies the name, which ends with a zero.
     let config1 = function.as_ptr().expose_provenance() as u64;
-    Attributes { kind, config, config1, ..Attributes::default() }.open(0)
+    let attributes = Attributes { kind, config, config1, ..Attributes::default() };
+    attributes.open(0).map_err(AttachError::Attach)
+}
+
+/// Makes a program run at a probe.
+fn run_at_probe(probe: &OwnedFd, program: &OwnedFd) -> Result<(), AttachError> {
+    control(probe, SET_PROGRAM, program.as_raw_fd()).map_err(AttachError::Attach)?;
+    control(probe, ENABLE, 0).map_err(AttachError::Attach)
 }
 
 /// Changes a probe: a request with a number.

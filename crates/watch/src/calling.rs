@@ -2,6 +2,7 @@
 
 use crate::btf::KernelFunction;
 use crate::function::Function;
+use crate::hook_cost::HookKind;
 
 /// How a program comes to run when a function is entered or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,16 @@ pub(crate) enum Hook {
     Probe,
     /// Two tracepoints of the kernel, whose parameters are not read.
     Tracepoints(&'static str, &'static str),
+}
+
+impl Hook {
+    pub(crate) fn kind(self) -> HookKind {
+        match self {
+            Self::Trampoline => HookKind::Trampoline,
+            Self::Probe => HookKind::Probe,
+            Self::Tracepoints(..) => HookKind::Tracepoint,
+        }
+    }
 }
 
 /// Offsets in a program's context; `None` for what the function lacks, or where it can't be found.

@@ -2,6 +2,7 @@
 
 use crate::btf::{Btf, KernelFunction};
 use crate::function::{FUNCTIONS, Function};
+use crate::hook_cost::CALLS;
 use crate::programs::NameOffset;
 use crate::release::{release, version};
 use crate::watcher::WatchError;
@@ -31,7 +32,7 @@ impl Description {
             Err(_) if version() >= KNOWN_SINCE => return Ok(Self { btf: None, name_at: 0 }),
             Err(why) => return Err(WatchError::NoBtf(why, release())),
         };
-        let names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
+        let names: Vec<&str> = FUNCTIONS.iter().chain(CALLS).map(|function| function.name).collect();
         let btf = Btf::read(&bytes, &names, &["device", "kobject"]).map_err(WatchError::Btf)?;
         let name_at = btf.member("device", "kobj").zip(btf.member("kobject", "name"));
         let name_at = name_at.map(|(object, name)| (object + name) as i32).ok_or(WatchError::NoDeviceName)?;

@@ -68,7 +68,7 @@ const DEVICE: &[&str] = &["dev", "hwdev"];
 const BYTES: &[&str] = &["size", "mapping_size", "mapped_len"];
 
 /// A function that works for the device of its caller, and of whose parameters none is read.
-const fn plain(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
+pub(crate) const fn plain(name: &'static str, stage: Stage, action: Option<Action>) -> Function {
     Function {
         name,
         stage,
@@ -191,6 +191,9 @@ pub const FUNCTIONS: &[Function] = &[
     inner_list("iommu_map_sg_atomic"),
     inner("iommu_unmap", Stage::TableWrite, Some(Action::ClearTable), CLEAR),
     inner("iommu_unmap_fast", Stage::TableWrite, Some(Action::ClearTable), CLEAR),
+    // The IOMMU driver's part of a table is read for the address that is unmapped, and written to memory.
+    inner("iommu_iova_to_phys", Stage::TableWrite, None, &[]),
+    inner("intel_iommu_tlb_sync", Stage::Invalidation, None, &[]),
     inner("qi_submit_sync", Stage::Invalidation, Some(Action::Invalidate), &["iommu", "desc", "count"]),
     inner("amd_iommu_domain_flush_pages", Stage::Invalidation, Some(Action::Invalidate), &[]),
     inner("amd_iommu_iotlb_sync", Stage::Invalidation, Some(Action::Invalidate), &[]),

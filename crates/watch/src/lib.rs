@@ -8,6 +8,7 @@
 //!   Session    start, interval, interval, ..., finish -> Record
 //!     |   |
 //!     |   +-- completed   requests, packets, interrupts: the kernel's own counters
+//!     |   +-- duty        when to count, if watching may cost only so much
 //!     |   +-- hardware_counters   IOTLB and PCIe traffic, where the machine counts them
 //!     v
 //!   Watcher    attaches programs, reads their tables -> Reading
@@ -15,6 +16,7 @@
 //!     +-- function      which functions of the kernel
 //!     +-- description   how this kernel calls them, and where it has the names of devices (BTF)
 //!     +-- calling       where a program finds parameters
+//!     +-- hook_cost     what watching adds to a call, measured
 //!     +-- programs      what the programs do, written by the assembler
 //!     +-- bpf           the system call
 //! ```
@@ -39,8 +41,10 @@ mod btf;
 mod calling;
 mod completed;
 mod description;
+mod duty;
 mod function;
 mod hardware_counters;
+mod hook_cost;
 mod perf_event;
 mod programs;
 mod record;
@@ -55,7 +59,8 @@ pub use btf::BtfError;
 pub use completed::{Completed, completed};
 pub use function::{Action, FUNCTIONS, Function};
 pub use hardware_counters::HardwareCount;
-pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, SCHEMA, UnwatchedFunction};
+pub use hook_cost::{HookCost, HookKind};
+pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, SCHEMA, Sampling, UnwatchedFunction};
 pub use session::Session;
 pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, StaysMapped, adapters};
 pub use tally::{Histogram, Tally};

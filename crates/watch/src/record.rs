@@ -2,6 +2,7 @@
 
 use crate::completed::Completed;
 use crate::hardware_counters::HardwareCount;
+use crate::hook_cost::HookCost;
 use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,10 @@ pub const INTERVALS_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Seconds from the first reading to the last.
+    /// Seconds in which it was counted: all from the first reading to the last, but for the pauses of sampling.
     pub seconds: f64,
+    /// `None` if it was counted all the time.
+    pub sampling: Option<Sampling>,
     /// Why calls of the kernel were not counted; then adapters have only what they completed.
     pub uncounted: Option<String>,
     /// Whether the functions' parameters were taken to be those of Linux 6.1, since this kernel does not describe its own.
@@ -29,8 +32,10 @@ pub struct Record {
     pub unwatched: Vec<UnwatchedFunction>,
     /// Calls that were not counted.
     pub losses: Losses,
-    /// Nanoseconds that counting took for a call, without the kernel's jumps to it; `None` if it was not measured.
+    /// Nanoseconds that watching took for a call, on average; `None` if it was not measured.
     pub program_ns: Option<f64>,
+    /// The same by how functions are watched, where that happened.
+    pub hooks: Vec<HookCost>,
     /// Calls of watched functions, also for adapters that are not shown.
     pub calls: u64,
     /// The adapters that did something, those whose mapping took the most CPU time first.
@@ -39,6 +44,19 @@ pub struct Record {
     pub hardware_counts: Vec<HardwareCount>,
     /// The course of time.
     pub intervals: Vec<Interval>,
+}
+
+/// Counting for a part of the time, so that it costs little.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sampling {
+    /// The share of a core that watching might take.
+    pub max_cores: f64,
+    /// The share that it took up to the end of the last window: programs, and this process, which attaches and detaches them. Interrupts by
+    /// which the kernel tells other CPUs of changed code are not in it.
+    pub cores: f64,
+    /// Seconds since it began.
+    pub elapsed_s: f64,
 }
 
 /// A function that was not watched.
@@ -97,4 +115,11 @@ pub struct Mapping {
     pub ns: u64,
     /// The same by stage.
     pub stages: Vec<StageSummary>,
+}
+
+impl Mapping {
+    /// CPU nanoseconds without what watching added, if that is known.
+    pub fn net_ns(&self) -> Option<u64> {
+        self.stages.iter().map(StageSummary::net_ns).sum()
+    }
 }

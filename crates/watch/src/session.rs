@@ -1,16 +1,24 @@
 //! Watches this host for some time, in intervals.
 
 use crate::completed::{Completed, completed};
+use crate::duty::{self, Duty};
 use crate::function::{Action, Function};
 use crate::hardware_counters::{HardwareCount, HardwareCounters};
-use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, UnwatchedFunction};
+use crate::hook_cost::HookCost;
+use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, Sampling, UnwatchedFunction};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
 use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
 use pci::Bdf;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A window is looked at after this time, to foresee what it will cost.
+const LOOK_AFTER: Duration = Duration::from_millis(20);
+/// What a call is taken to cost where that is not known.
+const UNKNOWN_CALL_NS: f64 = 1000.0;
 
 /// Watching that goes on until [`Session::finish`].
 #[derive(Debug)]
@@ -19,11 +27,31 @@ pub struct Session {
     hardware_counters: HardwareCounters,
     /// Their counts up to the end of the last interval.
     hardware_counts: Vec<HardwareCount>,
-    first: Snapshot,
+    begun: Instant,
+    /// At the begin of the interval under way.
     last: Snapshot,
+    /// All intervals' sums.
+    counted: Span,
     intervals: Vec<Interval>,
     /// Only these adapters, by their names in the kernel; all if there are none.
     chosen: Vec<String>,
+    sampled: Option<Sampled>,
+}
+
+/// How far sampling is.
+#[derive(Debug)]
+struct Sampled {
+    duty: Duty,
+    /// When the window under way must end; `None` until it was looked at.
+    window_end: Option<Instant>,
+    /// When the next window begins, while counting pauses or is about to.
+    pause_end: Option<Instant>,
+    is_detached: bool,
+    has_paused: bool,
+    /// CPU nanoseconds that were spent, from the start on up to the end of the last window.
+    spent_ns: f64,
+    /// CPU nanoseconds of this thread before the start.
+    begun_ns: f64,
 }
 
 /// What was read at a moment.
@@ -32,6 +60,39 @@ struct Snapshot {
     at: Instant,
     reading: Reading,
     completed: BTreeMap<String, Completed>,
+}
+
+/// What was counted in a span of time.
+#[derive(Debug, Clone, Default)]
+struct Span {
+    seconds: f64,
+    reading: Reading,
+    completed: BTreeMap<String, Completed>,
+}
+
+impl Snapshot {
+    /// What came since an earlier one.
+    fn since(&self, earlier: &Self) -> Span {
+        let since = |(adapter, now): (&String, &Completed)| {
+            let before = earlier.completed.get(adapter).copied().unwrap_or_default();
+            (adapter.clone(), now.since(&before))
+        };
+        Span {
+            seconds: (self.at - earlier.at).as_secs_f64(),
+            reading: self.reading.since(&earlier.reading),
+            completed: self.completed.iter().map(since).collect(),
+        }
+    }
+}
+
+impl Span {
+    fn add(&mut self, later: Self) {
+        self.seconds += later.seconds;
+        self.reading.add(later.reading);
+        for (adapter, completed) in later.completed {
+            *self.completed.entry(adapter).or_default() += completed;
+        }
+    }
 }
 
 impl Session {
@@ -48,29 +109,92 @@ impl Session {
         let chosen = chosen.iter().map(Bdf::to_string).collect();
         let mut watcher = Watcher::start();
         let hardware_counters = HardwareCounters::start();
-        let first = snapshot(&mut watcher)?;
+        let last = snapshot(&mut watcher)?;
         Ok(Self {
             watcher,
             hardware_counters,
             hardware_counts: Vec::new(),
-            last: first.clone(),
-            first,
+            begun: last.at,
+            last,
+            counted: Span::default(),
             intervals: Vec::new(),
             chosen,
+            sampled: None,
         })
     }
 
-    /// Ends an interval, and returns it.
+    /// Begins as [`Self::start`] does, but counts only part of the time, so that watching takes at most this share of a core. Then
+    /// [`Self::step`] must be called several times a second, from this thread.
+    ///
+    /// # Errors
+    /// As [`Self::start`]
+    pub fn start_sampled(chosen: Vec<Bdf>, max_cores: f64) -> Result<Self, WatchError> {
+        let begun_ns = thread_ns();
+        let session = Self::start(chosen)?;
+        let sampled = Sampled {
+            duty: Duty { max_cores },
+            window_end: None,
+            pause_end: None,
+            is_detached: false,
+            has_paused: false,
+            spent_ns: thread_ns() - begun_ns,
+            begun_ns,
+        };
+        Ok(Self { sampled: Some(sampled), ..session })
+    }
+
+    /// Since when the interval under way is counted; `None` while sampling pauses.
+    pub fn counts_since(&self) -> Option<Instant> {
+        let pauses = self.sampled.as_ref().is_some_and(|sampled| sampled.pause_end.is_some());
+        (!pauses).then_some(self.last.at)
+    }
+
+    /// Sampling: detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
+    /// under way must end now, because it costs as much as it may. Without sampling it does nothing.
+    ///
+    /// # Errors
+    /// [`WatchError::Read`] and [`WatchError::Attach`]
+    pub fn step(&mut self) -> Result<bool, WatchError> {
+        let (Some(sampled), Ok(watcher)) = (&mut self.sampled, &mut self.watcher) else { return Ok(false) };
+        let now = Instant::now();
+        match (sampled.pause_end, sampled.window_end) {
+            (Some(_), _) if !sampled.is_detached => {
+                watcher.pause().map_err(WatchError::Read)?;
+                (sampled.is_detached, sampled.has_paused) = (true, true);
+            }
+            (Some(end), _) if now >= end => {
+                watcher.resume().map_err(WatchError::Attach)?;
+                sampled.is_detached = false;
+                (sampled.pause_end, sampled.window_end) = (None, None);
+                self.last = snapshot(&mut self.watcher)?;
+            }
+            (None, None) if self.last.at + LOOK_AFTER <= now => {
+                let cores = watching_ns(&watcher.read()?.since(&self.last.reading))
+                    / (now - self.last.at).as_nanos() as f64;
+                sampled.window_end = self.last.at.checked_add(sampled.duty.window(cores));
+            }
+            (None, Some(end)) => return Ok(now >= end),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// Ends an interval, and returns it. While sampling pauses there is none to end ([`Self::counts_since`]).
     ///
     /// # Errors
     /// [`WatchError::Read`]
     pub fn interval(&mut self) -> Result<Interval, WatchError> {
         let now = snapshot(&mut self.watcher)?;
         self.hardware_counts = self.hardware_counters.counts();
-        let seconds = (now.at - self.last.at).as_secs_f64();
+        if let Some(sampled) = &mut self.sampled {
+            sampled.end_window(now.at - self.begun, &now.reading);
+        }
+        let span = now.since(&self.last);
         let is_counted = self.watcher.is_ok();
-        let adapters = self.between(&self.last, &now).iter().map(|one| activity(one, is_counted)).collect();
-        let interval = Interval { end_s: (now.at - self.first.at).as_secs_f64(), seconds, adapters };
+        let adapters = self.adapters(&span).iter().map(|one| activity(one, is_counted)).collect();
+        let interval =
+            Interval { end_s: (now.at - self.begun).as_secs_f64(), seconds: span.seconds, adapters };
+        self.counted.add(span);
         self.last = now;
         if self.intervals.len() < INTERVALS_MAX {
             self.intervals.push(interval.clone());
@@ -80,40 +204,77 @@ impl Session {
 
     /// Ends watching. The record reaches to the end of the last interval.
     pub fn finish(self) -> Record {
-        let adapters = self.between(&self.first, &self.last);
+        let mut adapters = self.adapters(&self.counted);
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
         let watcher = self.watcher.as_ref();
         let refused = |one: &Unwatched| {
             let why = one.why.as_ref()?.to_string();
             Some(UnwatchedFunction { function: one.function.name, why })
         };
+        let has_paused = self.sampled.as_ref().is_some_and(|sampled| sampled.has_paused);
+        if has_paused {
+            adapters.iter_mut().for_each(|adapter| adapter.stays_mapped = None);
+        }
+        let elapsed_s = self.begun.elapsed().as_secs_f64();
+        let reading = &self.counted.reading;
+        let calls = reading.calls();
+        let mut hooks: Vec<HookCost> = Vec::new();
+        for cost in reading.costs.values() {
+            if !hooks.contains(cost) {
+                hooks.push(*cost);
+            }
+        }
         Record {
-            seconds: (self.last.at - self.first.at).as_secs_f64(),
+            seconds: self.counted.seconds,
+            sampling: self.sampled.map(|sampled| Sampling {
+                max_cores: sampled.duty.max_cores,
+                cores: sampled.spent_ns / 1e9 / elapsed_s,
+                elapsed_s,
+            }),
             uncounted: watcher.err().map(ToString::to_string),
             assumes_parameters: watcher.is_ok_and(|watcher| !watcher.is_described),
             functions: watcher.map(|watcher| names(&watcher.watched)).unwrap_or_default(),
             probed: watcher.map(|watcher| names(&watcher.probed)).unwrap_or_default(),
             unwatched: watcher
                 .map_or_else(|_| Vec::new(), |it| it.unwatched.iter().filter_map(refused).collect()),
-            losses: self.last.reading.losses.since(&self.first.reading.losses),
-            program_ns: self.last.reading.program_ns,
-            calls: self.last.reading.calls().saturating_sub(self.first.reading.calls()),
+            losses: reading.losses,
+            program_ns: reading.watching_ns().map(|ns| ns / calls as f64).filter(|_| calls > 0),
+            hooks,
+            calls,
             adapters,
             hardware_counts: self.hardware_counts,
             intervals: self.intervals,
         }
     }
 
-    fn between(&self, earlier: &Snapshot, later: &Snapshot) -> Vec<AdapterSummary> {
-        let completed = |adapter: &str| {
-            let before = earlier.completed.get(adapter).copied().unwrap_or_default();
-            later.completed.get(adapter).map(|now| now.since(&before)).unwrap_or_default()
-        };
-        let names = later.completed.keys().cloned();
-        let mut adapters = summary::adapters(&earlier.reading, &later.reading, completed, names);
+    fn adapters(&self, span: &Span) -> Vec<AdapterSummary> {
+        let mut adapters = summary::adapters(&span.reading, &span.completed);
         adapters.retain(|one| self.chosen.is_empty() || self.chosen.contains(&one.adapter));
         adapters
     }
+}
+
+impl Sampled {
+    /// Decides how long to pause after a window, from all that was spent up to now.
+    fn end_window(&mut self, elapsed: Duration, reading: &Reading) {
+        let spent_ns = thread_ns() - self.begun_ns + watching_ns(reading);
+        let window_ns = spent_ns - self.spent_ns;
+        self.spent_ns = spent_ns;
+        let pause = self.duty.pause(elapsed, spent_ns, window_ns, duty::chance());
+        self.window_end = None;
+        self.pause_end = Instant::now().checked_add(pause).filter(|_| !pause.is_zero());
+    }
+}
+
+/// Nanoseconds that watching took.
+fn watching_ns(reading: &Reading) -> f64 {
+    reading.watching_ns().unwrap_or_else(|| reading.calls() as f64 * UNKNOWN_CALL_NS)
+}
+
+/// CPU nanoseconds of this thread.
+fn thread_ns() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 /// Reads all counters.

@@ -2,6 +2,7 @@
 
 use crate::completed::Completed;
 use crate::function::{Action, Function};
+use crate::hook_cost::HookCost;
 use crate::tally::Tally;
 use crate::watcher::Reading;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,15 @@ pub struct ActionSummary {
     /// Calls, bytes, parts, and time including what they called.
     #[serde(flatten)]
     pub tally: Tally,
+    /// Nanoseconds of that time that watching added, about. `None` if what that costs was not measured.
+    pub programs_ns: Option<u64>,
+}
+
+impl ActionSummary {
+    /// Nanoseconds without what watching added, if that is known.
+    pub fn net_ns(&self) -> Option<u64> {
+        Some(self.tally.ns.saturating_sub(self.programs_ns?))
+    }
 }
 
 /// CPU time of a stage.
@@ -78,9 +88,16 @@ pub struct StageSummary {
     pub stage: Stage,
     /// Nanoseconds of its functions by themselves, interrupts and programs that count included.
     pub ns: u64,
-    /// Nanoseconds of programs in it, about: their number times [`Record::program_ns`](crate::Record::program_ns), and at most `ns`.
-    /// `None` if that was not measured.
+    /// Nanoseconds that watching added to it, about: by [`Record::hooks`](crate::Record::hooks), and at most `ns`. `None` if what that costs
+    /// was not measured.
     pub programs_ns: Option<u64>,
+}
+
+impl StageSummary {
+    /// Nanoseconds without what watching added, if that is known.
+    pub fn net_ns(&self) -> Option<u64> {
+        Some(self.ns.saturating_sub(self.programs_ns?))
+    }
 }
 
 /// Functions that called each other.
@@ -113,44 +130,38 @@ impl AdapterSummary {
         self.stages.iter().map(|stage| stage.ns).sum()
     }
 
-    /// Nanoseconds of programs among them, about; `None` if that was not measured.
+    /// Nanoseconds of them that watching added, about; `None` if that was not measured.
     pub fn programs_ns(&self) -> Option<u64> {
         self.stages.iter().map(|stage| stage.programs_ns).sum()
+    }
+
+    /// CPU nanoseconds of all stages without what watching added, if that is known.
+    pub fn net_ns(&self) -> Option<u64> {
+        self.stages.iter().map(StageSummary::net_ns).sum()
     }
 }
 
 type Counted = BTreeMap<Vec<&'static Function>, Tally>;
+type Costs = BTreeMap<&'static Function, HookCost>;
 
-/// What was done between two readings, by adapter, those with the most CPU time first. Adapters for which nothing was done, and
-/// which completed nothing, are left out.
-pub fn adapters(
-    earlier: &Reading,
-    later: &Reading,
-    completed: impl Fn(&str) -> Completed,
-    names: impl IntoIterator<Item = String>,
-) -> Vec<AdapterSummary> {
-    let mut devices: BTreeMap<String, Counted> =
-        names.into_iter().map(|name| (name, Counted::new())).collect();
-    for ((device, path), tally) in &later.tallies {
-        let before = earlier.tallies.get(&(device.clone(), path.clone()));
-        let since = before.map_or_else(|| tally.clone(), |before| tally.since(before));
-        let device = devices.entry(device.clone()).or_default();
-        if since.calls > 0 {
-            device.insert(path.clone(), since);
-        }
+/// What was done in a span of time, by adapter, those with the most CPU time first. Adapters for which nothing was done, and which completed
+/// nothing, are left out.
+pub fn adapters(reading: &Reading, completed: &BTreeMap<String, Completed>) -> Vec<AdapterSummary> {
+    let mut devices: BTreeMap<&str, Counted> =
+        completed.keys().map(|name| (name.as_str(), Counted::new())).collect();
+    for ((device, path), tally) in &reading.tallies {
+        devices.entry(device).or_default().insert(path.clone(), tally.clone());
     }
-    let is_complete = later.losses.since(&earlier.losses).total() == 0;
-    let summary = |(adapter, counted): (String, Counted)| {
-        let completed = completed(&adapter);
-        let paths = paths(&counted, later.program_ns);
-        let actions = actions(&counted);
+    let summary = |(adapter, counted): (&str, Counted)| {
+        let paths = paths(&counted, &reading.costs);
+        let actions = actions(&counted, &reading.costs);
         AdapterSummary {
-            completed,
-            stays_mapped: is_complete.then(|| StaysMapped::of(&actions)),
+            adapter: adapter.to_owned(),
+            completed: completed.get(adapter).copied().unwrap_or_default(),
+            stays_mapped: (reading.losses.total() == 0).then(|| StaysMapped::of(&actions)),
             actions,
             stages: stages(&counted, &paths),
             paths,
-            adapter,
         }
     };
     let mut all: Vec<AdapterSummary> = devices.into_iter().map(summary).collect();
@@ -160,28 +171,50 @@ pub fn adapters(
 }
 
 /// Calls by action. Kernel functions of one action call each other, so only the outermost counts.
-fn actions(counted: &Counted) -> Vec<ActionSummary> {
-    let mut actions: BTreeMap<Action, Tally> = BTreeMap::new();
+fn actions(counted: &Counted, costs: &Costs) -> Vec<ActionSummary> {
+    let mut actions: BTreeMap<Action, ActionSummary> = BTreeMap::new();
     for (path, tally) in counted {
         let mut actions_of_path = path.iter().map(|function| function.action);
         let Some(Some(action)) = actions_of_path.next_back() else { continue };
         if !actions_of_path.any(|outer| outer == Some(action)) {
-            actions.entry(action).or_default().add(tally);
+            let nothing = || ActionSummary { action, tally: Tally::default(), programs_ns: Some(0) };
+            let sum = actions.entry(action).or_insert_with(nothing);
+            sum.tally.add(tally);
+            sum.programs_ns =
+                sum.programs_ns.zip(watching_ns(path, counted, costs)).map(|(sum, ns)| sum + ns);
         }
     }
-    actions.into_iter().map(|(action, tally)| ActionSummary { action, tally }).collect()
+    actions.into_values().collect()
 }
 
-/// Each path with its own time, and that of the programs that ran in it for the functions that it called.
-fn paths(counted: &Counted, program_ns: Option<f64>) -> Vec<Path> {
+/// Nanoseconds that watching added to the calls of a path: inside of its function, and all for what it called in turn.
+fn watching_ns(path: &[&'static Function], counted: &Counted, costs: &Costs) -> Option<u64> {
+    let of_path = |(other, tally): (&Vec<&'static Function>, &Tally)| {
+        let cost = costs.get(other.last()?)?;
+        let ns = if other == path { cost.inside_ns } else { cost.ns() };
+        Some(ns * tally.calls as f64)
+    };
+    let within = counted.iter().filter(|(other, _)| other.starts_with(path));
+    within.map(of_path).sum::<Option<f64>>().map(|ns| ns as u64)
+}
+
+/// Each path with its own time, and what watching added to it: inside of its function, and outside of those that it called.
+fn paths(counted: &Counted, costs: &Costs) -> Vec<Path> {
     let path = |(functions, tally): (&Vec<&'static Function>, &Tally)| {
-        let is_called =
-            |other: &[&Function]| other.len() == functions.len() + 1 && other.starts_with(functions);
-        let callees = counted.iter().filter(|(other, _)| is_called(other));
-        let programs: u64 = callees.map(|(_, callee)| callee.calls).sum();
-        let programs_ns = program_ns.map(|ns| ((programs as f64 * ns) as u64).min(tally.own_ns));
-        let functions = functions.iter().map(|function| function.name).collect();
-        Path { functions, calls: tally.calls, own_ns: tally.own_ns, programs_ns }
+        let is_near =
+            |other: &[&Function]| other.len() <= functions.len() + 1 && other.starts_with(functions);
+        let added = |(other, tally): (&Vec<&'static Function>, &Tally)| {
+            let cost = costs.get(other.last()?)?;
+            let ns = if other == functions { cost.inside_ns } else { cost.outside_ns };
+            Some(ns * tally.calls as f64)
+        };
+        let watching_ns = counted.iter().filter(|(other, _)| is_near(other)).map(added).sum::<Option<f64>>();
+        Path {
+            functions: functions.iter().map(|function| function.name).collect(),
+            calls: tally.calls,
+            own_ns: tally.own_ns,
+            programs_ns: watching_ns.map(|ns| (ns as u64).min(tally.own_ns)),
+        }
     };
     counted.iter().map(path).collect()
 }
@@ -206,6 +239,7 @@ mod tests {
 
     use super::*;
     use crate::function::FUNCTIONS;
+    use crate::hook_cost::HookKind;
     use crate::programs;
 
     /// The functions of these names.
@@ -218,11 +252,19 @@ mod tests {
         Tally { calls, bytes, parts: calls, ns, own_ns, ..Tally::default() }
     }
 
-    fn reading(tallies: &[(&str, &[&'static str], Tally)], program_ns: Option<f64>) -> Reading {
-        let tallies = tallies
+    /// Watching costs a call 5 ns inside of it and 15 ns outside, where that is known.
+    fn reading(tallies: &[(&str, &[&'static str], Tally)], is_cost_known: bool) -> Reading {
+        let counted = tallies
             .iter()
             .map(|(device, path, tally)| ((device.to_string(), functions(path)), tally.clone()));
-        Reading { tallies: tallies.collect(), program_ns, ..Reading::default() }
+        let cost =
+            HookCost { hook: HookKind::Trampoline, inside_ns: 5.0, outside_ns: 15.0, is_measured: true };
+        let costs = FUNCTIONS.iter().filter(|_| is_cost_known).map(|function| (function, cost));
+        Reading { tallies: counted.collect(), costs: costs.collect(), ..Reading::default() }
+    }
+
+    fn summaries(reading: &Reading) -> Vec<AdapterSummary> {
+        adapters(reading, &BTreeMap::new())
     }
 
     const DISK: &str = "0000:3b:00.0";
@@ -238,9 +280,9 @@ mod tests {
                 (DISK, INNER, tally(10, 4096, 900, 400)),
                 (DISK, TABLE, tally(10, 4096, 500, 500)),
             ],
-            None,
+            false,
         );
-        let all = adapters(&Reading::default(), &later, |_| Completed::default(), []);
+        let all = summaries(&later);
         assert_eq!((all.len(), all[0].calls(Action::Map), all[0].calls(Action::WriteTable)), (1, 10, 10));
         assert_eq!((all[0].tally(Action::Map).unwrap().ns, all[0].ns()), (1000, 1000));
         let stages: Vec<(Stage, u64)> = all[0].stages.iter().map(|one| (one.stage, one.ns)).collect();
@@ -257,9 +299,9 @@ mod tests {
             Tally::of_cpus(&words)
         };
         let of = |tallies: &[(&str, &[&'static str], Tally)], lost: u64| {
-            let mut later = reading(tallies, None);
+            let mut later = reading(tallies, false);
             later.losses.depth = lost;
-            adapters(&Reading::default(), &later, |_| Completed::default(), [])[0].stays_mapped
+            summaries(&later)[0].stays_mapped
         };
         let table = |clears: Tally| {
             [(DISK, TABLE, sized(10, 4096)), (DISK, &["dma_unmap_phys", "iommu_unmap_fast"][..], clears)]
@@ -279,33 +321,42 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_in_the_time_of_the_caller() {
-        let later = reading(
-            &[(DISK, OUTER, tally(10, 0, 1000, 600)), (DISK, INNER, tally(10, 0, 400, 400))],
-            Some(20.0),
-        );
-        let all = adapters(&Reading::default(), &later, |_| Completed::default(), []);
+    fn watching_costs_a_call_and_its_caller() {
+        let outer = (DISK, OUTER, tally(10, 0, 1000, 600));
+        let later = reading(&[outer.clone(), (DISK, INNER, tally(10, 0, 400, 400))], true);
+        let all = summaries(&later);
         let own: Vec<(u64, Option<u64>)> =
             all[0].paths.iter().map(|path| (path.own_ns, path.programs_ns)).collect();
-        assert_eq!(own, [(600, Some(200)), (400, Some(0))]);
-        assert_eq!((all[0].ns(), all[0].programs_ns()), (1000, Some(200)));
+        assert_eq!(own, [(600, Some(10 * 5 + 10 * 15)), (400, Some(10 * 5))]);
+        assert_eq!((all[0].ns(), all[0].programs_ns(), all[0].net_ns()), (1000, Some(250), Some(750)));
+        let map = &all[0].actions[0];
+        assert_eq!(
+            (map.programs_ns, map.net_ns()),
+            (Some(10 * 5 + 10 * 20), Some(750)),
+            "with all of what it called"
+        );
+        assert_eq!(later.watching_ns(), Some(20.0 * 20.0), "with what is outside of all calls");
+        let short = summaries(&reading(&[(DISK, OUTER, tally(10, 0, 30, 30))], true));
+        assert_eq!(short[0].programs_ns(), Some(30), "not more than it took");
+        let unknown = reading(&[outer], false);
+        assert_eq!((summaries(&unknown)[0].programs_ns(), unknown.watching_ns()), (None, None));
     }
 
     #[test]
     fn only_what_came_between_the_readings_counts() {
         let earlier =
-            reading(&[(DISK, OUTER, tally(10, 4096, 1000, 1000)), ("idle", OUTER, tally(5, 5, 5, 5))], None);
+            reading(&[(DISK, OUTER, tally(10, 4096, 1000, 1000)), ("idle", OUTER, tally(5, 5, 5, 5))], false);
         let later =
-            reading(&[(DISK, OUTER, tally(15, 6144, 1400, 1400)), ("idle", OUTER, tally(5, 5, 5, 5))], None);
-        let busy = |name: &str| match name {
-            "0000:00:03.0" => Completed { packets: 1, ..Completed::default() },
-            _ => Completed::default(),
-        };
-        let names = ["0000:00:03.0", "0000:00:04.0"].map(str::to_owned);
-        let all = adapters(&earlier, &later, busy, names);
+            reading(&[(DISK, OUTER, tally(15, 6144, 1400, 1400)), ("idle", OUTER, tally(5, 5, 5, 5))], false);
+        let busy = ("0000:00:03.0".to_owned(), Completed { packets: 1, ..Completed::default() });
+        let idle = ("0000:00:04.0".to_owned(), Completed::default());
+        let mut between = later.since(&earlier);
+        let all = adapters(&between, &BTreeMap::from([busy, idle]));
         let named: Vec<(&str, u64)> =
             all.iter().map(|one| (one.adapter.as_str(), one.calls(Action::Map))).collect();
         assert_eq!(named, [(DISK, 5), ("0000:00:03.0", 0)]);
         assert_eq!(all[0].tally(Action::Map).unwrap().bytes, 2048);
+        between.add(earlier);
+        assert_eq!(summaries(&between)[0].calls(Action::Map), 15, "sums of spans");
     }
 }

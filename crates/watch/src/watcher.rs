@@ -6,7 +6,8 @@ use crate::btf::BtfError;
 use crate::btf::KernelFunction;
 use crate::calling::{Calling, Hook};
 use crate::description::{BTF, Description, UNDESCRIBED};
-use crate::function::{self, Action, FUNCTIONS, Function};
+use crate::function::{self, Action, FUNCTIONS, Function, NUMBER_BITS};
+use crate::hook_cost::{self, CallTimes, HookCost, HookKind};
 use crate::programs::{self, CONTEXT_BYTES, KEY_BYTES, NAME_BYTES, NameOffset, TALLY_WORDS, Tables, loss};
 use crate::tally::Tally;
 use pci::Bdf;
@@ -55,6 +56,9 @@ pub enum WatchError {
     /// An adapter to watch is not there.
     #[error("no PCI device {0} in /sys/bus/pci/devices")]
     NoAdapter(Bdf),
+    /// Programs that were detached can't be attached again.
+    #[error("{0}; expected Linux 5.13 or newer to count a part of the time only")]
+    Attach(AttachError),
     /// A table can't be read.
     #[error("the kernel's BPF tables can't be read ({0})")]
     Read(io::Error),
@@ -73,10 +77,12 @@ pub struct Unwatched {
 #[derive(Debug)]
 pub struct Watcher {
     // Programs end before their tables.
-    programs: Vec<Attached>,
+    programs: Vec<Programs>,
     /// Counts another way, where probes do not say what they missed.
     clears: Option<Attached>,
-    /// While it is being found out what programs cost.
+    /// What watching adds to a call, by how a function is watched, where a loop of system calls could measure it.
+    costs: Vec<HookCost>,
+    /// While the kernel measures what programs cost whose whole cost could not be measured.
     statistics: Option<RunStatistics>,
     contexts: Map,
     tallies: Map,
@@ -92,6 +98,19 @@ pub struct Watcher {
     /// Those that are not.
     pub unwatched: Vec<Unwatched>,
 }
+
+/// The programs of a function: at its entry and at its end.
+#[derive(Debug)]
+struct Programs {
+    function: &'static Function,
+    hook: HookKind,
+    ends: [Attached; 2],
+}
+
+/// The number of the function whose calls measure what watching costs. No watched function has it.
+const MEASURED_NUMBER: usize = (1 << NUMBER_BITS) - 1;
+
+const _: () = assert!(FUNCTIONS.len() < MEASURED_NUMBER);
 
 /// Runs of programs after which their cost is known well enough.
 const MEASURED_RUNS: u64 = 20_000;
@@ -127,14 +146,23 @@ impl Losses {
 
     /// Those that came since an earlier reading.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, others: &Self) {
+        *self = self.with(others, u64::saturating_add);
+    }
+
+    fn with(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            interrupted: self.interrupted.saturating_sub(earlier.interrupted),
-            without_entry: self.without_entry.saturating_sub(earlier.without_entry),
-            without_end: self.without_end.saturating_sub(earlier.without_end),
-            unseen: self.unseen.saturating_sub(earlier.unseen),
-            contexts: self.contexts.saturating_sub(earlier.contexts),
-            depth: self.depth.saturating_sub(earlier.depth),
-            tallies: self.tallies.saturating_sub(earlier.tallies),
+            interrupted: combine(self.interrupted, other.interrupted),
+            without_entry: combine(self.without_entry, other.without_entry),
+            without_end: combine(self.without_end, other.without_end),
+            unseen: combine(self.unseen, other.unseen),
+            contexts: combine(self.contexts, other.contexts),
+            depth: combine(self.depth, other.depth),
+            tallies: combine(self.tallies, other.tallies),
         }
     }
 }
@@ -146,12 +174,43 @@ pub struct Reading {
     pub tallies: BTreeMap<(String, Vec<&'static Function>), Tally>,
     /// Calls that were not.
     pub losses: Losses,
-    /// Nanoseconds of the programs for a call, for its entry and its end, without the kernel's jumps to them; `None` until enough ran, and
-    /// where the kernel does not measure it (before 5.8).
-    pub program_ns: Option<f64>,
+    /// What watching adds to a call of each function; those are absent of which it is not known (yet).
+    pub costs: BTreeMap<&'static Function, HookCost>,
 }
 
 impl Reading {
+    /// What came since an earlier one.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let since = |(key, tally): (&(String, Vec<&'static Function>), &Tally)| {
+            let before = earlier.tallies.get(key);
+            let since = before.map_or_else(|| tally.clone(), |before| tally.since(before));
+            (since.calls > 0).then(|| (key.clone(), since))
+        };
+        Self {
+            tallies: self.tallies.iter().filter_map(since).collect(),
+            losses: self.losses.since(&earlier.losses),
+            costs: self.costs.clone(),
+        }
+    }
+
+    /// Adds what was counted later. What calls cost is taken from there.
+    pub fn add(&mut self, later: Self) {
+        for (key, tally) in later.tallies {
+            self.tallies.entry(key).or_default().add(&tally);
+        }
+        self.losses.add(&later.losses);
+        self.costs = later.costs;
+    }
+
+    /// Nanoseconds that watching took; `None` if a function was called of which that is not known.
+    pub fn watching_ns(&self) -> Option<f64> {
+        let of_path = |((_, path), tally): (&(String, Vec<&'static Function>), &Tally)| {
+            Some(self.costs.get(path.last()?)?.ns() * tally.calls as f64)
+        };
+        self.tallies.iter().map(of_path).sum()
+    }
+
     /// Calls of all functions.
     pub(crate) fn calls(&self) -> u64 {
         self.tallies.values().map(|tally| tally.calls).sum()
@@ -191,7 +250,7 @@ impl Watcher {
         if watcher.probed.is_empty() {
             watcher.clears = None;
         }
-        watcher.statistics = RunStatistics::enable().ok();
+        watcher.measure_costs(&description);
         Ok(watcher)
     }
 
@@ -203,6 +262,7 @@ impl Watcher {
         Ok(Self {
             programs: Vec::new(),
             clears: None,
+            costs: Vec::new(),
             statistics: None,
             contexts: Map::new(Kind::LruHash, 8, CONTEXT_BYTES, CONTEXTS_MAX, cpus)?,
             tallies: Map::new(Kind::PerCpuHash, KEY_BYTES, tally_bytes as u32, tallies_max, cpus)?,
@@ -223,10 +283,11 @@ impl Watcher {
             return;
         };
         match self.attach(number, function, &kernel, description.name_at) {
-            Ok((hook, attached)) => {
-                self.programs.extend(attached);
+            Ok((hook, ends)) => {
+                let hook = hook.kind();
+                self.programs.push(Programs { function, hook, ends });
                 self.watched.push(function);
-                if hook == Hook::Probe {
+                if hook == HookKind::Probe {
                     self.probed.push(function);
                 }
             }
@@ -236,6 +297,51 @@ impl Watcher {
                 self.unwatched.push(Unwatched { function, why });
             }
         }
+    }
+
+    /// Finds out what watching adds to a call, for each way that functions are watched.
+    fn measure_costs(&mut self, description: &Description) {
+        for hook in [Hook::Trampoline, Hook::Probe] {
+            if self.programs.iter().any(|one| one.hook == hook.kind()) {
+                let cost = hook_cost::CALLS.iter().find_map(|call| self.measure(hook, call, description));
+                self.costs.extend(cost);
+            }
+        }
+        if self.programs.iter().any(|one| self.cost(one.hook).is_none()) {
+            self.statistics = RunStatistics::enable().ok();
+        }
+    }
+
+    /// What watching adds to a call of this function, which a system call runs; `None` if it is not watched so, or no difference was seen.
+    fn measure(&self, hook: Hook, call: &'static Function, description: &Description) -> Option<HookCost> {
+        let kernel = description.function(call)?;
+        if hook == Hook::Trampoline && kernel.type_number == UNDESCRIBED {
+            return None;
+        }
+        let mut times = CallTimes::begin();
+        let before = self.measured_tally().ok()?;
+        let attached = self.attach_by(hook, MEASURED_NUMBER, call, &kernel, description.name_at).ok()?;
+        times.watched();
+        drop(attached);
+        let seen = self.measured_tally().ok()?.since(&before);
+        let seen_ns = seen.ns as f64 / seen.calls as f64;
+        times.end().filter(|_| seen.calls > 0).map(|more| hook_cost::of_calls(hook.kind(), more, seen_ns))
+    }
+
+    /// The calls that measure what watching costs.
+    fn measured_tally(&self) -> io::Result<Tally> {
+        let mut key = [0; KEY_BYTES as usize];
+        key[8..].copy_from_slice(&(MEASURED_NUMBER as u64).to_ne_bytes());
+        match self.tallies.get(&key) {
+            Ok(words) => Ok(Tally::of_cpus(&words)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Tally::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What was measured of functions that are watched so.
+    fn cost(&self, hook: HookKind) -> Option<HookCost> {
+        self.costs.iter().find(|cost| cost.hook == hook).copied()
     }
 
     /// By a trampoline, which costs less and misses less; where the kernel has none for a function, by probes.
@@ -286,6 +392,42 @@ impl Watcher {
         Ok([entry, exit])
     }
 
+    /// Ends counting until [`Self::resume`]. The functions that are called most often are freed first.
+    pub(crate) fn pause(&mut self) -> io::Result<()> {
+        self.sort_by_calls()?;
+        for one in self.programs.iter_mut().rev() {
+            // The entry first: one without an end would leave a frame.
+            one.ends.iter_mut().for_each(Attached::detach);
+        }
+        if let Some(clears) = &mut self.clears {
+            clears.detach();
+        }
+        // Frames of calls that did not end before their programs were gone.
+        self.contexts.clear()
+    }
+
+    /// Counts again. The functions that are called most often come last, so that they are not counted for long while others are not.
+    pub(crate) fn resume(&mut self) -> Result<(), AttachError> {
+        self.clears.as_mut().map_or(Ok(()), Attached::attach)?;
+        for one in &mut self.programs {
+            one.ends.iter_mut().rev().try_for_each(Attached::attach)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the functions that were called most often last.
+    fn sort_by_calls(&mut self) -> io::Result<()> {
+        let reading = self.try_read()?;
+        let mut calls: BTreeMap<&Function, u64> = BTreeMap::new();
+        for ((_, path), tally) in &reading.tallies {
+            if let Some(function) = path.last() {
+                *calls.entry(function).or_default() += tally.calls;
+            }
+        }
+        self.programs.sort_by_key(|one| calls.get(one.function).copied().unwrap_or_default());
+        Ok(())
+    }
+
     fn tables(&self) -> Tables<'_> {
         Tables {
             contexts: self.contexts.as_fd(),
@@ -312,22 +454,33 @@ impl Watcher {
         for key in self.tallies.keys()? {
             let (device, path) = key.split_at(8);
             let functions = function::of_path(word(path));
+            if functions.is_empty() {
+                continue;
+            }
             let tally = Tally::of_cpus(&self.tallies.get(&key)?);
             // Two devices of one name, one of them gone, are one here.
             reading.tallies.entry((self.name(device)?, functions)).or_default().add(&tally);
         }
-        let mut runs = Runs::default();
-        for program in &self.programs {
-            runs.add(program.runs()?);
+        let (mut misses, mut unmeasured) = (0, Runs::default());
+        for one in &self.programs {
+            for program in &one.ends {
+                let runs = program.runs()?;
+                misses += runs.misses;
+                if self.cost(one.hook).is_none() {
+                    unmeasured.add(runs);
+                }
+            }
         }
-        // Entries and ends run equally often.
-        reading.program_ns = (runs.runs > 0).then(|| 2.0 * runs.ns as f64 / runs.runs as f64);
-        if runs.runs >= MEASURED_RUNS {
+        for one in &self.programs {
+            let cost = self.cost(one.hook).or_else(|| hook_cost::of_programs(one.hook, unmeasured));
+            reading.costs.extend(cost.map(|cost| (one.function, cost)));
+        }
+        if unmeasured.runs >= MEASURED_RUNS {
             // Measuring itself takes the kernel time for each run.
             self.statistics = None;
         }
         reading.losses = Losses {
-            interrupted: runs.misses,
+            interrupted: misses,
             without_entry: losses[loss::NO_ENTRY],
             without_end: losses[loss::NO_END],
             unseen: match self.clears {

@@ -104,6 +104,7 @@ fn summary(name: &str, intervals: &[Interval]) -> AdapterSummary {
     let action = |action, calls: u64, bytes: u64| ActionSummary {
         action,
         tally: Tally { calls, bytes, parts: calls, ..Tally::default() },
+        programs_ns: None,
     };
     let (maps, bounced) = (sum(|mapping| mapping.maps), sum(|mapping| mapping.bounced_bytes));
     let actions = vec![
@@ -145,6 +146,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
     let names: &[&str] = if is_lazy { &[DISK, ""] } else { &[DISK] };
     let record = Record {
         seconds: f64::from(seconds),
+        sampling: None,
         uncounted: None,
         assumes_parameters: false,
         probed: Vec::new(),
@@ -152,6 +154,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         unwatched: Vec::new(),
         losses: Losses::default(),
         program_ns: Some(60.0),
+        hooks: Vec::new(),
         calls: 4_000_000,
         adapters: names.iter().map(|name| summary(name, &intervals)).collect(),
         hardware_counts: Vec::new(),

@@ -5,7 +5,7 @@ use bench::Head;
 use host::diagnose::{MeasuredGain, MeasuredMapping, TimedEvents, measured_prices};
 use host::{Host, Inspection};
 use toll::{PriceList, Stage};
-use watch::{Action, AdapterSummary, Record};
+use watch::{Action, ActionSummary, AdapterSummary, Record};
 
 /// What the fixes of the host's findings would save of what was measured.
 pub(super) fn gains(inspection: &Inspection, record: &Record) -> Vec<MeasuredGain> {
@@ -17,15 +17,18 @@ pub(super) fn gains(inspection: &Inspection, record: &Record) -> Vec<MeasuredGai
     outlooks.filter_map(|outlook| outlook.of_measured(&measured(&outlook.address.to_string())?)).collect()
 }
 
-/// An adapter's DMA mapping per I/O, without the time of programs that watched it. `None` if it did no I/O or that time is not known.
+/// An adapter's DMA mapping per I/O, without what watching added. `None` if it did no I/O or that is not known.
 fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMapping> {
     let (ios, _) = adapter.completed.io()?;
     let per_io = |ns: u64| ns as f64 / ios as f64;
-    let of_action = |action| adapter.tally(action).map_or(0, |tally| tally.ns);
-    let bounce = adapter.stages.iter().find(|one| one.stage == Stage::Bounce);
-    let bounce = bounce.map_or(Some(0), |one| Some(one.ns.saturating_sub(one.programs_ns?)))?;
-    let (invalidation, hypercall) = (of_action(Action::Invalidate), of_action(Action::CallHypervisor));
-    let all = adapter.ns().saturating_sub(adapter.programs_ns()?);
+    let of_stage = |stage| match adapter.stages.iter().find(|one| one.stage == stage) {
+        Some(stage) => stage.net_ns(),
+        None => Some(0),
+    };
+    let hypercalls = adapter.actions.iter().find(|one| one.action == Action::CallHypervisor);
+    let hypercall = hypercalls.map_or(Some(0), ActionSummary::net_ns)?;
+    let (invalidation, bounce) = (of_stage(Stage::Invalidation)?, of_stage(Stage::Bounce)?);
+    let all = adapter.net_ns()?;
     Some(MeasuredMapping {
         ios_per_second: ios as f64 / seconds,
         invalidation_ns: per_io(invalidation),
@@ -38,8 +41,12 @@ fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMa
 /// A price list with what was timed; `None` if too little was.
 pub(super) fn price_list(host: &Host, record: &Record, head: &Head) -> Option<PriceList> {
     let sum = |action| {
-        let tallies = record.adapters.iter().filter_map(|adapter| adapter.tally(action));
-        tallies.fold((0, 0), |(calls, ns), tally| (calls + tally.calls, ns + tally.ns))
+        let summaries = record.adapters.iter().flat_map(|adapter| &adapter.actions);
+        let ours = summaries.filter(|one| one.action == action);
+        // Where it is not known what watching added, it stays in: the price is then too high, and not too low.
+        ours.fold((0, 0), |(calls, ns), one| {
+            (calls + one.tally.calls, ns + one.net_ns().unwrap_or(one.tally.ns))
+        })
     };
     let (invalidations, invalidation_ns) = sum(Action::Invalidate);
     let (hypercalls, hypercall_ns) = sum(Action::CallHypervisor);

@@ -6,10 +6,13 @@ use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Page};
 use bench::Head;
+use compare::{CostPerIo, costs_per_io};
 use escape::terminal::plain;
 use host::diagnose::MeasuredGain;
+use toll::Stage;
 use watch::{
-    Action, Activity, AdapterSummary, HardwareCount, Interval, Losses, Mapping, Record, StaysMapped, Tally,
+    Action, ActionSummary, Activity, AdapterSummary, HardwareCount, HookCost, HookKind, Interval, Losses,
+    Mapping, Record, Sampling, StaysMapped,
 };
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
@@ -46,7 +49,10 @@ pub fn watch_interval(interval: &Interval) -> Vec<String> {
             mapping(&|mapping| Some(per_second(mapping.invalidations))),
             mapping(&|mapping| mapping.mapped_bytes.map(rate)),
             mapping(&|mapping| Some(rate(mapping.bounced_bytes))),
-            mapping(&|mapping| Some(format!("{:.3}", mapping.ns as f64 / 1e9 / interval.seconds))),
+            mapping(&|mapping| Some(format!(
+                "{:.3}",
+                net(mapping.net_ns(), mapping.ns) / 1e9 / interval.seconds
+            ))),
         )
     };
     let is_mapping = |mapping: &Mapping| mapping.maps + mapping.unmaps > 0;
@@ -117,7 +123,9 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
     page.heading(device(&adapter.adapter));
     let io = adapter.completed.io();
     let seconds = record.seconds.max(f64::MIN_POSITIVE);
-    page.prose(sentence(adapter, seconds), 2);
+    let costs = costs_per_io(record);
+    let cost = costs.iter().find(|cost| cost.adapter == adapter.adapter);
+    page.prose(sentence(adapter, cost, seconds), 2);
     let fix = gain.map(gain_words).or_else(|| invalidations(adapter, seconds));
     page.blocks.extend(fix.map(|words| Block::Prose(words, 2)));
     if adapter.actions.is_empty() {
@@ -127,7 +135,8 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
     let mut titles = vec!["per second".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
     titles.extend(["bytes each", "time each", "99th percentile"].map(str::to_owned));
-    let row = |(action, tally): (Action, &Tally)| {
+    let row = |one: &ActionSummary| {
+        let tally = &one.tally;
         let mut cells = vec![grouped((tally.calls as f64 / seconds).round() as u64)];
         cells.extend(per.map(|(number, _)| per_io(tally.calls as f64 / number)));
         let each = tally.calls.max(1) as f64;
@@ -135,23 +144,25 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
             Some(sum) => bytes((sum as f64 / each) as u64),
             None => String::new(),
         });
-        cells.push(time(tally.ns as f64 / each));
+        cells.push(time(net(one.net_ns(), tally.ns) / each));
         cells.push(tally.by_ns.quantile(0.99).map(|ns| time(ns as f64)).unwrap_or_default());
-        Row { name: words(action).to_owned(), ink: None, cells }
+        Row { name: words(one.action).to_owned(), ink: None, cells }
     };
-    let rows = adapter.actions.iter().map(|one| row((one.action, &one.tally))).collect();
+    let rows = adapter.actions.iter().map(row).collect();
     page.table(Table { names: "the kernel", wraps_names: false, titles, rows });
     page.prose(stays_mapped_words(adapter.stays_mapped), 2);
     let mut titles = vec!["of a core".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
-    titles.push("cost of watching".to_owned());
+    titles.push("watching added".to_owned());
     let row = |stage: &watch::StageSummary| {
-        let mut cells = vec![cores(stage.ns as f64 / 1e9 / seconds)];
-        cells.extend(per.map(|(number, _)| time(stage.ns as f64 / number)));
-        cells.push(match stage.programs_ns {
-            None => UNKNOWN.to_owned(),
-            Some(0) => String::new(),
-            Some(part) => format!("{:.0} %", part as f64 / stage.ns as f64 * 100.0),
+        let ns = net(stage.net_ns(), stage.ns);
+        let mut cells = vec![cores(ns / 1e9 / seconds)];
+        cells.extend(per.map(|(number, _)| time(ns / number)));
+        cells.push(match (stage.programs_ns, per) {
+            (None, _) => UNKNOWN.to_owned(),
+            (Some(0), _) => String::new(),
+            (Some(part), Some((number, _))) => time(part as f64 / number),
+            (Some(part), None) => cores(part as f64 / 1e9 / seconds),
         });
         Row { name: stage.stage.word().to_owned(), ink: None, cells }
     };
@@ -163,7 +174,7 @@ fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain:
 }
 
 /// What it did and what mapping cost it: `10,000 requests; mapping took 0.83 of a core, 3.3 µs per request`.
-fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
+fn sentence(adapter: &AdapterSummary, cost: Option<&CostPerIo>, seconds: f64) -> String {
     let completed = adapter.completed;
     let mut done = Vec::new();
     for (number, noun, size) in [
@@ -181,17 +192,28 @@ fn sentence(adapter: &AdapterSummary, seconds: f64) -> String {
     if adapter.actions.is_empty() && adapter.stages.is_empty() {
         return format!("{done}.");
     }
-    let ns = adapter.ns() as f64;
-    let each = completed.io().map(|(number, name)| format!(", {} per {name}", time(ns / number as f64)));
+    let each = cost.map(|cost| {
+        let interval =
+            cost.interval_ns.map(|[low, high]| format!(" (95 % interval {} to {})", time(low), time(high)));
+        format!(", {} per {}{}", time(cost.ns), cost.io, interval.unwrap_or_default())
+    });
     let watching = match adapter.programs_ns() {
-        None | Some(0) => String::new(),
-        Some(part) => format!("; about {:.0} % of that is watching", part as f64 / ns * 100.0),
+        None => ", with what watching added, which is not known".to_owned(),
+        Some(0) => String::new(),
+        Some(part) => {
+            format!(", without what watching added: {} of a core", cores(part as f64 / 1e9 / seconds))
+        }
     };
     format!(
         "{done}. DMA mapping took {} of a core{}{watching}.",
-        cores(ns / 1e9 / seconds),
+        cores(net(adapter.net_ns(), adapter.ns()) / 1e9 / seconds),
         each.unwrap_or_default()
     )
+}
+
+/// Nanoseconds without what watching added; with it where that is not known.
+fn net(net_ns: Option<u64>, ns: u64) -> f64 {
+    net_ns.unwrap_or(ns) as f64
 }
 
 /// What the fix of a finding would save, and where to find the fix.
@@ -221,7 +243,7 @@ fn gain_words(gain: &MeasuredGain) -> String {
 /// What stayed mapped, by the difference between begin and end.
 fn stays_mapped_words(stays: Option<StaysMapped>) -> String {
     let Some(StaysMapped { table_bytes, coherent_bytes, bounce_buffers }) = stays else {
-        return "What stayed mapped is unknown: calls were lost.".to_owned();
+        return "What stayed mapped is unknown: not all calls were counted.".to_owned();
     };
     let changed = |amount: i64, words: &dyn Fn(u64) -> String, what: &str| {
         let direction = if amount > 0 { "more" } else { "less" };
@@ -246,8 +268,10 @@ fn stays_mapped_words(stays: Option<StaysMapped>) -> String {
 
 /// What an adapter's invalidations took, and what would save most of it. Nothing if they are few.
 fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
-    let ns = adapter.tally(Action::Invalidate).filter(|_| !adapter.adapter.is_empty())?.ns as f64;
-    let share = ns / adapter.ns().max(1) as f64;
+    let stage =
+        adapter.stages.iter().find(|one| one.stage == Stage::Invalidation && !adapter.adapter.is_empty())?;
+    let ns = net(stage.net_ns(), stage.ns);
+    let share = ns / net(adapter.net_ns(), adapter.ns()).max(1.0);
     (share >= INVALIDATIONS_SHARE_MIN).then(|| {
         format!(
             "Invalidations took {} of a core of that ({:.0} %). Lazy mode would save most of it, and some of the unmapping around it; a device \
@@ -301,6 +325,7 @@ fn add_doubts(page: &mut Page, record: &Record) {
         }
         None => "not known: too few calls, or Linux before 5.8".to_owned(),
     };
+    let hooks = record.hooks.iter().map(hook_words);
     let losses = match record.losses.total() {
         0 => "none".to_owned(),
         _ => loss_words(&record.losses),
@@ -310,6 +335,8 @@ fn add_doubts(page: &mut Page, record: &Record) {
         Fact::known("cost of watching", &cost),
         Fact::known("calls not counted", &losses),
     ];
+    facts.extend(hooks.map(|words| Fact::known("cost of a call", &words)));
+    facts.extend(record.sampling.map(|sampling| Fact::known("sampled", &sampling_words(sampling, record))));
     if !record.probed.is_empty() {
         facts.push(Fact::known(
             "watched by probes",
@@ -328,10 +355,43 @@ fn add_doubts(page: &mut Page, record: &Record) {
     let widest = facts.iter().map(|fact| fact.label.chars().count()).max().unwrap_or(0);
     page.facts(facts, widest + 2);
     page.remark(
-        "Times include interrupts that came within. The time of a function that the compiler inlined belongs to its caller. The cost of \
-         watching is that of its programs by the kernel's own measurement, without the jumps to them. What ran within another \
-         function's time is part of that.",
+        "Times include interrupts that came within. The time of a function that the compiler inlined belongs to its caller. What watching \
+         added is taken off times, but not off percentiles. It was measured in a loop, with its code and tables in the CPU's caches; \
+         where they are not, a call costs more.",
     );
+}
+
+/// What watching adds to a call.
+fn hook_words(cost: &HookCost) -> String {
+    let hook = match cost.hook {
+        HookKind::Trampoline => "trampoline",
+        HookKind::Probe => "probe",
+        HookKind::Tracepoint => "tracepoint",
+        _ => "another way",
+    };
+    let (inside, outside) = (time(cost.inside_ns), time(cost.outside_ns));
+    match cost.is_measured {
+        true => {
+            format!("{hook}: {inside} in its own time, {outside} in its caller's, measured by system calls")
+        }
+        false => format!(
+            "{hook}: {outside} in its caller's time, by the kernel, without the jumps to the programs"
+        ),
+    }
+}
+
+/// Which part of the time was counted, and what that cost.
+fn sampling_words(sampling: Sampling, record: &Record) -> String {
+    let Sampling { max_cores, cores: took, elapsed_s } = sampling;
+    let kept =
+        if took > max_cores { ", more than it might: too little time for what starting cost" } else { "" };
+    format!(
+        "{} s of {} s, so that watching takes at most {} of a core; it took {}{kept}",
+        figure(record.seconds),
+        figure(elapsed_s),
+        cores(max_cores),
+        cores(took),
+    )
 }
 
 fn loss_words(losses: &Losses) -> String {

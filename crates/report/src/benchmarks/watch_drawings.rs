@@ -15,7 +15,9 @@ pub(super) fn courses(record: &Record) -> Vec<Drawing> {
         return Vec::new();
     }
     let io = |activity: &Activity| activity.completed.io().map_or(0.0, |(number, _)| number as f64);
-    let cores = |activity: &Activity| mapping(activity, |mapping| mapping.ns as f64 / 1e9);
+    let cores = |activity: &Activity| {
+        mapping(activity, |mapping| mapping.net_ns().unwrap_or(mapping.ns) as f64 / 1e9)
+    };
     let maps = |activity: &Activity| mapping(activity, |mapping| mapping.maps as f64);
     let drawings = [
         ("I/O in the course of time", "I/O per second", lines(record, io)),
@@ -52,12 +54,17 @@ fn lines(record: &Record, value: impl Fn(&Activity) -> f64) -> Vec<Line> {
 /// The kernel's functions that worked for an adapter, as a flame graph; `None` if nothing was counted.
 pub(super) fn flame(adapter: &AdapterSummary) -> Option<Drawing> {
     let all: Vec<&Path> = adapter.paths.iter().collect();
-    let frames = frames(&all, 0, adapter.ns());
+    let frames = frames(&all, 0, all.iter().map(|path| own_ns(path)).sum());
     let name = format!(
         "CPU time of DMA mapping for {}: each function stands on its caller, as wide as its time",
         plain(&adapter.adapter)
     );
     (!frames.is_empty()).then_some(Drawing(Kind::Flame(Flame { name, frames })))
+}
+
+/// A function's own time, without what watching added where that is known.
+fn own_ns(path: &Path) -> u64 {
+    path.own_ns.saturating_sub(path.programs_ns.unwrap_or_default())
 }
 
 /// The functions at this depth of the paths, each with those that it called.
@@ -68,9 +75,10 @@ fn frames(paths: &[&Path], depth: usize, all_ns: u64) -> Vec<Frame> {
     names.dedup();
     let frame = |name: &str| {
         let through: Vec<&Path> = deep.iter().copied().filter(|path| path.functions[depth] == name).collect();
-        let ns: u64 = through.iter().map(|path| path.own_ns).sum();
+        let ns: u64 = through.iter().map(|path| own_ns(path)).sum();
         let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
-        let (calls, own_ns) = itself.fold((0, 0), |(calls, ns), path| (calls + path.calls, ns + path.own_ns));
+        let (calls, itself_ns) =
+            itself.fold((0, 0), |(calls, ns), path| (calls + path.calls, ns + own_ns(path)));
         let share = ns as f64 / all_ns.max(1) as f64 * 100.0;
         let stage =
             watch::FUNCTIONS.iter().find(|function| function.name == name).map(|function| function.stage);
@@ -78,7 +86,7 @@ fn frames(paths: &[&Path], depth: usize, all_ns: u64) -> Vec<Frame> {
         let label = format!(
             "{name} ({stage_name}): {}, {share:.1} % of the time; {} by itself, {}",
             time(ns as f64),
-            time(own_ns as f64),
+            time(itself_ns as f64),
             count(calls as usize, "call"),
         );
         Frame {

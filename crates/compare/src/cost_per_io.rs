@@ -1,0 +1,41 @@
+//! What DMA mapping cost per I/O in one document of watch, and how certain that is.
+
+use crate::rate::{Rate, Round};
+use serde::Serialize;
+use watch::{Activity, Mapping, Record};
+
+/// CPU time of an adapter's DMA mapping per I/O.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CostPerIo {
+    /// As in [`AdapterSummary::adapter`](watch::AdapterSummary::adapter).
+    pub adapter: String,
+    /// What costs are divided by: `request` of a block device or `packet`.
+    pub io: &'static str,
+    /// Nanoseconds per I/O.
+    pub ns: f64,
+    /// Their 95 % interval, from how much the intervals of time differ; `None` with too few of them. What differs from run to run is not in it.
+    pub interval_ns: Option<[f64; 2]>,
+    /// Whether these are without what watching added; otherwise that is not known, and is in them.
+    pub is_net: bool,
+}
+
+/// For each adapter that completed I/O, in the record's order.
+pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
+    let of_adapter = |adapter: &watch::AdapterSummary| {
+        let (_, io) = adapter.completed.io()?;
+        let is_net = adapter.net_ns().is_some();
+        let round = |activity: &Activity| {
+            let ns = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
+            let completed = activity.completed;
+            let ios = if io == "request" { completed.block_requests } else { completed.packets };
+            Some(Round { amount: activity.mapping.as_ref().and_then(ns)? as f64, units: ios as f64 })
+        };
+        let activities = record.intervals.iter().flat_map(|interval| &interval.adapters);
+        let ours = activities.filter(|activity| activity.adapter == adapter.adapter);
+        let rate = Rate::of(&ours.map(round).collect::<Option<Vec<_>>>()?)?;
+        let adapter = adapter.adapter.clone();
+        Some(CostPerIo { adapter, io, ns: rate.value, interval_ns: rate.interval(), is_net })
+    };
+    record.adapters.iter().filter_map(of_adapter).collect()
+}
