@@ -552,6 +552,7 @@ pub(crate) enum Bench {
 Examples:
   sudo iotoll watch
   sudo iotoll watch --adapter 0000:3b:00.0 -- fio --name=read --filename=/dev/nvme0n1 --readonly --rw=randread --runtime=10
+  sudo iotoll watch --sample --seconds 300
 
 Changes nothing. BPF programs count calls of the kernel's DMA functions and their time; they end with iotoll, also if it is killed. \
 Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, says why, and exits with status 1.")]

@@ -4,15 +4,14 @@
 //! count_reads /dev/nvme0n1 0000:3b:00.0 1000 4096 1
 //! ```
 //!
-//! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. As many are
-//! read before without being watched. A line has a device (`disk`, `none` for calls that worked for no device, `all`), a name and a number.
+//! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. A line has a
+//! device (`disk`, `none` for calls that worked for no device), a name and a number.
 
 use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::thread;
-use std::time::{Duration, Instant};
 use watch::{AdapterSummary, Record, Session};
 
 /// A memory page on each supported machine, and enough for direct reads.
@@ -24,21 +23,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("expected: DISK ADAPTER READS BYTES THREADS".into());
     };
     let (reads, bytes, threads): (u64, usize, u64) = (reads.parse()?, bytes.parse()?, threads.parse()?);
-    let read = || read(disk, reads, bytes, threads);
-    let unwatched = time(&read)?;
     let mut session = Session::start(Vec::new())?;
-    let watched = time(&read)?;
+    read(disk, reads, bytes, threads)?;
     session.interval()?;
     print(&session.finish(), adapter);
-    println!("all unwatched-ns {}", unwatched.as_nanos());
-    println!("all watched-ns {}", watched.as_nanos());
     Ok(())
-}
-
-fn time(read: &dyn Fn() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
-    let begun = Instant::now();
-    read()?;
-    Ok(begun.elapsed())
 }
 
 /// Reads, each thread in a part of its own.

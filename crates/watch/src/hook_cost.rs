@@ -15,7 +15,9 @@
 
 use crate::bpf::Runs;
 use crate::function::{self, Function};
+use crate::tally::Tally;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::time::Instant;
 use toll::Stage;
 
@@ -71,35 +73,46 @@ const ROW: u32 = 500;
 /// Rows with programs, and twice half as many without.
 const ROWS: usize = 40;
 
-/// Nanoseconds of a system call, before and after programs were attached, and meanwhile: medians of rows.
+/// Nanoseconds of a system call in each row: without programs, with them, and as these see it.
+#[derive(Default)]
 pub(crate) struct CallTimes {
     free: Vec<f64>,
     watched: Vec<f64>,
+    seen: Vec<f64>,
 }
 
 impl CallTimes {
-    /// Times system calls that are not watched.
-    pub(crate) fn begin() -> Self {
-        Self { free: rows(ROWS / 2), watched: Vec::new() }
+    /// Times system calls that are not watched: half of them before others are, half after.
+    pub(crate) fn add_free(&mut self) {
+        self.free.extend((0..ROWS / 2).map(|_| row()));
     }
 
-    /// Times them while they are.
-    pub(crate) fn watched(&mut self) {
-        self.watched = rows(ROWS);
+    /// Times those that are. `tally` is what their programs counted so far.
+    pub(crate) fn add_watched(&mut self, tally: impl Fn() -> io::Result<Tally>) -> io::Result<()> {
+        let mut before = tally()?;
+        for _ in 0..ROWS {
+            self.watched.push(row());
+            let now = tally()?;
+            let calls = now.since(&before);
+            if calls.calls > 0 {
+                self.seen.push(calls.ns as f64 / calls.calls as f64);
+            }
+            before = now;
+        }
+        Ok(())
     }
 
-    /// Times them once more without, and returns what a watched call takes more; `None` if it was not longer.
-    pub(crate) fn end(mut self) -> Option<f64> {
-        self.free.extend(rows(ROWS / 2));
-        let more = median(&mut self.watched)? - median(&mut self.free)?;
-        (more > 0.0).then_some(more)
+    /// The cost of a call; `None` if one that is watched did not take longer.
+    pub(crate) fn cost(mut self, hook: HookKind) -> Option<HookCost> {
+        let more_ns = undisturbed(&mut self.watched)? - undisturbed(&mut self.free)?;
+        let inside_ns = undisturbed(&mut self.seen)?.min(more_ns);
+        (more_ns > 0.0).then_some(HookCost {
+            hook,
+            inside_ns,
+            outside_ns: more_ns - inside_ns,
+            is_measured: true,
+        })
     }
-}
-
-/// The cost by what a watched call takes more in all, and how long it lasts as its programs see it.
-pub(crate) fn of_calls(hook: HookKind, more_ns: f64, seen_ns: f64) -> HookCost {
-    let inside_ns = seen_ns.min(more_ns);
-    HookCost { hook, inside_ns, outside_ns: more_ns - inside_ns, is_measured: true }
 }
 
 /// The cost by what the kernel measured of all programs whose whole cost is not known; `None` if none ran meanwhile.
@@ -109,20 +122,55 @@ pub(crate) fn of_programs(hook: HookKind, runs: Runs) -> Option<HookCost> {
     (runs.runs > 0).then_some(HookCost { hook, inside_ns: 0.0, outside_ns, is_measured: false })
 }
 
-/// The nanoseconds of a call in each of some rows.
-fn rows(number: usize) -> Vec<f64> {
-    let row = |_| {
-        let begun = Instant::now();
-        for _ in 0..ROW {
-            // SAFETY: it takes a number, and returns one.
-            std::hint::black_box(unsafe { libc::sched_get_priority_max(libc::SCHED_OTHER) });
-        }
-        begun.elapsed().as_nanos() as f64 / f64::from(ROW)
-    };
-    (0..number).map(row).collect()
+/// The nanoseconds of a call in a row.
+fn row() -> f64 {
+    let begun = Instant::now();
+    for _ in 0..ROW {
+        // SAFETY: it takes a number, and returns one.
+        std::hint::black_box(unsafe { libc::sched_get_priority_max(libc::SCHED_OTHER) });
+    }
+    begun.elapsed().as_nanos() as f64 / f64::from(ROW)
 }
 
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+/// The lower quartile. Interrupts and other programs only lengthen rows; what watching adds is rather thought too little than too much.
+fn undisturbed(rows: &mut [f64]) -> Option<f64> {
+    rows.sort_by(f64::total_cmp);
+    rows.get(rows.len() / 4).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    fn times(free: &[f64], watched: &[f64], seen: &[f64]) -> CallTimes {
+        CallTimes { free: free.to_vec(), watched: watched.to_vec(), seen: seen.to_vec() }
+    }
+
+    #[test]
+    fn the_cost_is_that_of_undisturbed_rows() {
+        let free = [100.0, 101.0, 100.0, 9000.0];
+        let cost = times(&free, &[900.0, 260.0, 8000.0, 250.0], &[700.0, 60.0, 50.0, 900.0]);
+        let cost = cost.cost(HookKind::Probe).unwrap();
+        assert_eq!((cost.inside_ns, cost.outside_ns, cost.ns()), (60.0, 100.0, 160.0));
+        assert!(cost.is_measured);
+        // It can't be more inside than in all.
+        let cost = times(&[100.0], &[130.0], &[50.0]).cost(HookKind::Probe).unwrap();
+        assert_eq!((cost.inside_ns, cost.outside_ns), (30.0, 0.0));
+    }
+
+    #[test]
+    fn a_difference_that_was_not_seen_is_no_cost() {
+        assert_eq!(times(&[100.0], &[99.0], &[50.0]).cost(HookKind::Trampoline), None);
+        assert_eq!(times(&[100.0], &[150.0], &[]).cost(HookKind::Trampoline), None, "no call was seen");
+        assert_eq!(CallTimes::default().cost(HookKind::Trampoline), None);
+    }
+
+    #[test]
+    fn the_kernel_s_own_measurement_is_of_pairs_of_programs() {
+        let runs = Runs { runs: 10, ns: 600, misses: 0 };
+        assert_eq!(of_programs(HookKind::Tracepoint, runs).unwrap().ns(), 120.0);
+        assert_eq!(of_programs(HookKind::Tracepoint, Runs::default()), None);
+    }
 }

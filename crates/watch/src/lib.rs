@@ -27,6 +27,7 @@
 //!
 //! # Pitfalls
 //!
+//! - What watching adds to a call is measured in a loop, with programs and tables in the CPU's caches ([`HookCost`]). Elsewhere it is more.
 //! - A function that the compiler inlined can't be watched: its time belongs to its caller.
 //! - Probes do not run for what interrupts a probe, and most kernels do not say how often that was ([`Losses::unseen`]).
 //! - A kernel without BTF is taken to call its functions as Linux 6.1 does ([`Record::assumes_parameters`]).

@@ -318,14 +318,13 @@ impl Watcher {
         if hook == Hook::Trampoline && kernel.type_number == UNDESCRIBED {
             return None;
         }
-        let mut times = CallTimes::begin();
-        let before = self.measured_tally().ok()?;
+        let mut times = CallTimes::default();
+        times.add_free();
         let attached = self.attach_by(hook, MEASURED_NUMBER, call, &kernel, description.name_at).ok()?;
-        times.watched();
+        times.add_watched(|| self.measured_tally()).ok()?;
         drop(attached);
-        let seen = self.measured_tally().ok()?.since(&before);
-        let seen_ns = seen.ns as f64 / seen.calls as f64;
-        times.end().filter(|_| seen.calls > 0).map(|more| hook_cost::of_calls(hook.kind(), more, seen_ns))
+        times.add_free();
+        times.cost(hook.kind())
     }
 
     /// The calls that measure what watching costs.
