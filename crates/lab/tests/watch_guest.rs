@@ -197,6 +197,13 @@ impl Counts {
         }
     }
 
+    /// Asserts that it was measured what watching adds to a call.
+    fn assert_costs_are_measured(&self) {
+        let measured = self.numbers.iter().filter(|(name, _)| name.ends_with("-is-measured"));
+        let measured: Vec<u64> = measured.map(|(_, is_measured)| *is_measured).collect();
+        assert_eq!(measured, [1; PARTS.len()], "{}", self.console);
+    }
+
     /// Asserts that stages took time.
     fn assert_stages(&self, stages: &[Stage]) {
         for stage in stages {
@@ -228,6 +235,7 @@ fn check_strict(machine: &Machine) {
 /// Reads of scatter lists write and clear as many bytes of the table as they read.
 fn check_bytes_and_stages(counts: &Counts) {
     counts.assert_bytes(&[Action::Map, Action::Unmap, Action::WriteTable, Action::ClearTable]);
+    counts.assert_costs_are_measured();
     counts.assert_stages(&[
         Stage::DmaMap,
         Stage::Iova,

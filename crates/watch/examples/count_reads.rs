@@ -65,6 +65,7 @@ fn print(record: &Record, adapter: &str) {
     println!("all unseen {}", record.losses.unseen);
     println!("all calls {}", record.calls);
     for hook in &record.hooks {
+        println!("all {:?}-is-measured {}", hook.hook, u8::from(hook.is_measured));
         println!("all {:?}-inside-ns {:.0}", hook.hook, hook.inside_ns);
         println!("all {:?}-outside-ns {:.0}", hook.hook, hook.outside_ns);
     }
