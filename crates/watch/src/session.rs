@@ -186,7 +186,8 @@ impl Session {
     pub fn interval(&mut self) -> Result<Interval, WatchError> {
         let now = snapshot(&mut self.watcher)?;
         self.hardware_counts = self.hardware_counters.counts();
-        if let Some(sampled) = &mut self.sampled {
+        // Where nothing is counted there is nothing to pause.
+        if let Some(sampled) = self.sampled.as_mut().filter(|_| self.watcher.is_ok()) {
             sampled.end_window(now.at - self.begun, &now.reading);
         }
         let span = now.since(&self.last);
@@ -300,5 +301,23 @@ fn activity(adapter: &AdapterSummary, is_counted: bool) -> Activity {
         adapter: adapter.adapter.clone(),
         completed: adapter.completed,
         mapping: is_counted.then(mapping),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    /// Where nothing could be counted, it goes on reading what adapters complete. (Where it can be, one interval has cost too much.)
+    #[test]
+    fn only_counting_is_sampled() {
+        let mut session = Session::start_sampled(Vec::new(), 1e-6).unwrap();
+        assert!(session.counts_since().is_some());
+        session.interval().unwrap();
+        assert_eq!(session.counts_since().is_some(), session.watcher.is_err());
+        let record = session.finish();
+        assert_eq!((record.intervals.len(), record.sampling.unwrap().max_cores), (1, 1e-6));
     }
 }
