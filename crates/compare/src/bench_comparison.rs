@@ -1,125 +1,208 @@
-//! Two documents of `iotoll bench`, compared.
+//! Documents of `iotoll bench`, compared.
 
 use crate::benched::{Figure, figures, memory_types};
-use crate::comparison::{Comparison, Difference, Doubt, Group, GroupKind, Row, Side, Source};
-use crate::difference::{differences, doubts_of_machines, joined};
+use crate::both::Both;
+use crate::comparison::{Comparison, Group, GroupKind, Row, Runs, Side, Source};
+use crate::difference::{
+    DraftDoubt, Statement, differences, doubts_of_machines, doubts_within_sides, head_statements, joined,
+};
 use crate::document::{Benchmark, DocumentError, Kind, read};
 use crate::head::{ReadHead, Settings};
 use crate::median_ratio::{ROUNDS_MAX, median_ratio};
 use crate::quantity::Quantity;
-use std::collections::BTreeMap;
+use crate::rate::Rate;
+use crate::ratio::Ratio;
+use crate::sample::{Sample, mean, too_few_runs};
+use bench::Summary;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Compares two documents of a benchmark. Each is a text and the name of its file.
+/// Memory types by the memory's name.
+type MemoryTypes = BTreeMap<String, Option<String>>;
+
+/// Compares documents of a benchmark. Each is a text and the name of its file.
 ///
 /// # Errors
 /// [`DocumentError`] if one is not such a document.
 pub(crate) fn compare_benched(
     of: Benchmark,
-    before: (&str, &str),
-    after: (&str, &str),
+    texts: Both<&[(&str, &str)]>,
+    doubts: Vec<DraftDoubt>,
 ) -> Result<Comparison, DocumentError> {
     let kind = Kind::Bench(of);
-    let heads = [before, after].map(|(text, file)| read::<ReadHead>(text, file, kind));
-    let [head_before, head_after] = heads;
-    let (head_before, head_after) = (head_before?, head_after?);
-    let settings = |(text, file)| read::<Settings>(text, file, kind);
-    let mut differences = differences(&head_before, &head_after);
-    differences.extend(settings_differences(&settings(before)?, &settings(after)?));
-    differences.extend(memory_type_differences(
-        &memory_types(of, before.0, before.1)?,
-        &memory_types(of, after.0, after.1)?,
-    ));
-    let figures_before = figures(of, before.0, before.1)?;
-    let figures_after = figures(of, after.0, after.1)?;
-    let mut doubts = doubts_of_machines(&head_before, &head_after);
-    doubts.extend(doubts_of_cases(&figures_before, &figures_after));
-    Ok(Comparison {
-        documents: kind.schema(),
-        groups: groups(&figures_before, &figures_after),
-        before: Source::new(before.1, head_before),
-        after: Source::new(after.1, head_after),
-        differences,
-        doubts: joined(doubts),
-    })
+    let read_all = |texts: &[(&str, &str)]| texts.iter().map(|text| Benched::read(of, *text)).collect();
+    let documents: Both<Vec<Benched>> = texts.try_map(read_all)?;
+    let heads = documents.as_ref().map(|all| all.iter().map(|one| one.head.clone()).collect::<Vec<_>>());
+    let mut statements = head_statements(heads.as_slices());
+    statements.extend(settings_statements(documents.as_slices()));
+    statements.extend(memory_type_statements(documents.as_slices()));
+    let figures = documents.as_ref().map(|all| Figures::of(all));
+    let mut doubts = doubts;
+    doubts.extend(doubts_within_sides(&statements));
+    doubts.extend(doubts_of_machines(&heads));
+    doubts.extend(doubts_of_cases(&figures));
+    let files = texts.map(|texts| texts.iter().map(|(_, file)| *file).collect::<Vec<_>>());
+    let sample = Sample::of(documents.before.len(), documents.after.len());
+    let source = |(head, (_, file)): (ReadHead, &(&str, &str))| Source::new(file, head);
+    let sources =
+        |heads: Vec<ReadHead>, texts: &[(&str, &str)]| heads.into_iter().zip(texts).map(source).collect();
+    let runs = Runs { before: sources(heads.before, texts.before), after: sources(heads.after, texts.after) };
+    Comparison::new(
+        kind,
+        runs,
+        differences(&statements),
+        joined(doubts, files.as_slices()),
+        groups(&figures, sample),
+    )
 }
 
-/// Settings of the runs that differ.
-fn settings_differences(before: &Settings, after: &Settings) -> Vec<Difference> {
-    let mut names: Vec<&String> = before.settings.keys().chain(after.settings.keys()).collect();
-    names.sort();
-    names.dedup();
-    let value = |settings: &Settings, name: &str| settings.settings.get(name).map(ToString::to_string);
-    let pairs = names.into_iter().map(|name| (name, value(before, name), value(after, name)));
-    let different = pairs.filter(|(_, before, after)| before != after);
-    different
-        .map(|(name, before, after)| Difference { what: format!("setting {name}"), before, after })
-        .collect()
+/// A document of a benchmark.
+struct Benched {
+    head: ReadHead,
+    settings: Settings,
+    memory_types: MemoryTypes,
+    figures: Vec<Figure>,
 }
 
-/// Memories that are of another type.
-fn memory_type_differences(
-    before: &BTreeMap<String, Option<String>>,
-    after: &BTreeMap<String, Option<String>>,
-) -> Vec<Difference> {
-    let both = before.iter().filter_map(|(name, before)| Some((name, before, after.get(name)?)));
-    let different = both.filter(|(_, before, after)| before != after);
-    different
-        .map(|(name, before, after)| Difference {
-            what: format!("memory type of {name}"),
-            before: before.clone(),
-            after: after.clone(),
+impl Benched {
+    fn read(of: Benchmark, (text, file): (&str, &str)) -> Result<Self, DocumentError> {
+        let kind = Kind::Bench(of);
+        Ok(Self {
+            head: read(text, file, kind)?,
+            settings: read(text, file, kind)?,
+            memory_types: memory_types(of, text, file)?,
+            figures: figures(of, text, file)?,
         })
-        .collect()
+    }
 }
 
+/// What the runs were asked to measure.
+fn settings_statements(documents: Both<&[Benched]>) -> Vec<Statement> {
+    let all = || documents.before.iter().chain(documents.after);
+    let names: BTreeSet<&String> = all().flat_map(|one| one.settings.settings.keys()).collect();
+    let statement = |name: &String| Statement {
+        what: format!("setting {name}"),
+        values: documents.map(|side| {
+            side.iter().map(|one| one.settings.settings.get(name).map(ToString::to_string)).collect()
+        }),
+    };
+    names.into_iter().map(statement).collect()
+}
+
+/// Types of the memories that both sides have.
+fn memory_type_statements(documents: Both<&[Benched]>) -> Vec<Statement> {
+    let names =
+        documents.map(|side| side.iter().flat_map(|one| one.memory_types.keys()).collect::<BTreeSet<_>>());
+    let statement = |name: &&String| Statement {
+        what: format!("memory type of {name}"),
+        values: documents
+            .map(|side| side.iter().filter_map(|one| one.memory_types.get(*name).cloned()).collect()),
+    };
+    names.before.intersection(&names.after).map(statement).collect()
+}
+
+/// What documents must have in common to be compared: case, contestant and quantity.
 type Key<'f> = (&'f str, &'f str, Quantity);
 
-/// What both documents must have in common to be compared: case, contestant and quantity.
-fn key(figure: &Figure) -> Key<'_> {
-    (&figure.case, &figure.contestant, figure.quantity)
+/// The figures of a side: of each the documents that have it, in the order in which they come.
+struct Figures<'f> {
+    order: Vec<Key<'f>>,
+    by_key: BTreeMap<Key<'f>, Vec<&'f Figure>>,
+    documents: usize,
 }
 
-fn by_key(figures: &[Figure]) -> BTreeMap<Key<'_>, &Figure> {
-    figures.iter().map(|figure| (key(figure), figure)).collect()
+impl<'f> Figures<'f> {
+    fn of(documents: &'f [Benched]) -> Self {
+        let mut of = Self { order: Vec::new(), by_key: BTreeMap::new(), documents: documents.len() };
+        for figure in documents.iter().flat_map(|document| &document.figures) {
+            let key = (figure.case.as_str(), figure.contestant.as_str(), figure.quantity);
+            let all = of.by_key.entry(key).or_default();
+            if all.is_empty() {
+                of.order.push(key);
+            }
+            all.push(figure);
+        }
+        of
+    }
 }
 
-/// The number of figures that only one document has.
-fn doubts_of_cases(before: &[Figure], after: &[Figure]) -> Vec<Doubt> {
-    let sides = [(Side::Before, before, by_key(after)), (Side::After, after, by_key(before))];
-    let doubt = |(side, figures, others): (Side, &[Figure], BTreeMap<Key<'_>, &Figure>)| {
-        let number = figures.iter().filter(|figure| !others.contains_key(&key(figure))).count();
+/// The number of figures that only one side has.
+fn doubts_of_cases(figures: &Both<Figures<'_>>) -> Vec<DraftDoubt> {
+    let Both { before, after } = figures;
+    let doubt = |(side, here, other): (Side, &Figures<'_>, &Figures<'_>)| {
+        let number = here.order.iter().filter(|key| !other.by_key.contains_key(*key)).count();
         let figures = if number == 1 { "1 figure is" } else { &format!("{number} figures are") };
-        (number > 0).then(|| Doubt { side: Some(side), words: format!("{figures} in this document alone") })
+        let place =
+            if here.documents == 1 { "in this document alone" } else { "in documents of this side alone" };
+        (number > 0).then(|| DraftDoubt::of_side(side, format!("{figures} {place}")))
     };
-    sides.into_iter().filter_map(doubt).collect()
+    [(Side::Before, before, after), (Side::After, after, before)].into_iter().filter_map(doubt).collect()
 }
 
-/// A group for each case that both documents have.
-fn groups(before: &[Figure], after: &[Figure]) -> Vec<Group> {
-    let others = by_key(after);
+/// A group for each case that both sides have.
+fn groups(figures: &Both<Figures<'_>>, sample: Sample) -> Vec<Group> {
+    let Both { before, after } = figures;
     let mut groups: Vec<Group> = Vec::new();
     let mut places = BTreeMap::new();
-    for figure in before {
-        let Some(after) = others.get(&key(figure)) else { continue };
-        let place = *places.entry(figure.case.as_str()).or_insert_with(|| {
-            let name = figure.case.clone();
+    for key in &before.order {
+        let Some((before, after)) = before.by_key.get(key).zip(after.by_key.get(key)) else { continue };
+        let place = *places.entry(key.0).or_insert_with(|| {
+            let name = key.0.to_owned();
             groups.push(Group { kind: GroupKind::Case, name, explanations: Vec::new(), rows: Vec::new() });
             groups.len() - 1
         });
-        groups[place].rows.push(row(figure, after));
+        groups[place].rows.push(row(Both { before, after }, sample));
     }
     groups
 }
 
-/// A figure before and after. With an interval, the ratio is the median of the ratios of all rounds.
-fn row(before: &Figure, after: &Figure) -> Row {
-    let contestant = Some(before.contestant.clone());
-    let row = Row { contestant, ..Row::new(before.quantity, before.unit) };
-    let is_zero =
-        |figure: &Figure| !figure.rounds.is_empty() && figure.rounds.iter().all(|round| *round == 0.0);
-    let reason = match before.rounds.len().max(after.rounds.len()) {
-        1.. if is_zero(before) != is_zero(after) => {
-            format!("every round of {} is 0", if is_zero(before) { "BEFORE" } else { "AFTER" })
+/// A figure before and after, from the documents that have it, which is at least one of each side.
+fn row(figures: Both<&Vec<&Figure>>, sample: Sample) -> Row {
+    let numbers = figures.map(Vec::len);
+    let first = figures.before[0];
+    let row = Row {
+        contestant: Some(first.contestant.clone()),
+        runs_before: numbers.before,
+        runs_after: numbers.after,
+        ..Row::new(first.quantity, first.unit)
+    };
+    match sample {
+        Sample::Runs => row_of_runs(row, figures),
+        Sample::Rounds => row_of_rounds(row, figures),
+    }
+}
+
+/// Means of the medians of runs.
+fn row_of_runs(row: Row, figures: Both<&Vec<&Figure>>) -> Row {
+    let medians = figures.map(|figures| figures.iter().map(|figure| figure.median).collect::<Vec<f64>>());
+    let means = medians.as_slices().map(mean);
+    if !means.before.is_finite() || !means.after.is_finite() {
+        return Row { reason: Some(TOO_LARGE.to_owned()), ..row };
+    }
+    let reason = too_few_runs(medians.as_ref().map(Vec::len));
+    let interval = || {
+        let rates = medians.as_slices().map(Rate::of_runs);
+        Ratio::of(&rates.after?, &rates.before?)
+    };
+    let interval = if reason.is_some() { None } else { interval() };
+    let row = row.with_figures(means.before, means.after, reason.unwrap_or_else(|| COULD_BE_0.to_owned()));
+    match interval.filter(|_| row.ratio.is_some()) {
+        Some(interval) => row.with_interval(interval, Sample::Runs),
+        None => row,
+    }
+}
+
+const TOO_LARGE: &str = "the figures are too large";
+/// Why runs give no interval.
+pub(crate) const COULD_BE_0: &str = "no confidence interval: it varies so much before that it could be 0";
+
+/// Medians of all rounds. With an interval, the ratio is the median of the ratios of all rounds.
+fn row_of_rounds(row: Row, figures: Both<&Vec<&Figure>>) -> Row {
+    let rounds = figures
+        .map(|figures| figures.iter().flat_map(|figure| figure.rounds.iter().copied()).collect::<Vec<f64>>());
+    let is_zero = |rounds: &[f64]| !rounds.is_empty() && rounds.iter().all(|round| *round == 0.0);
+    let reason = match rounds.before.len().max(rounds.after.len()) {
+        1.. if is_zero(&rounds.before) != is_zero(&rounds.after) => {
+            format!("every round of {} is 0", if is_zero(&rounds.before) { "BEFORE" } else { "AFTER" })
         }
         0 => "the documents have no rounds: no confidence interval".to_owned(),
         number if number > ROUNDS_MAX => {
@@ -127,9 +210,27 @@ fn row(before: &Figure, after: &Figure) -> Row {
         }
         _ => "too few rounds, or one took no time: no confidence interval".to_owned(),
     };
-    let row = row.with_figures(before.median, after.median, reason);
-    match median_ratio(&after.rounds, &before.rounds).filter(|_| row.ratio.is_some()) {
-        Some(interval) => row.with_interval(interval),
+    let medians = figures.map(|figures| median(figures));
+    if !medians.before.is_finite() || !medians.after.is_finite() {
+        return Row { reason: Some(TOO_LARGE.to_owned()), ..row };
+    }
+    let row = row.with_figures(medians.before, medians.after, reason);
+    match median_ratio(&rounds.after, &rounds.before).filter(|_| row.ratio.is_some()) {
+        Some(interval) => row.with_interval(interval, Sample::Rounds),
         None => row,
+    }
+}
+
+/// The median of a document, or of all rounds of several; where one of these has no rounds, the mean of the documents' medians.
+fn median(figures: &[&Figure]) -> f64 {
+    let medians: Vec<f64> = figures.iter().map(|figure| figure.median).collect();
+    let rounds = figures.iter().flat_map(|figure| figure.rounds.iter().copied());
+    match figures {
+        [_] => mean(&medians),
+        _ if figures.iter().any(|figure| figure.rounds.is_empty()) => mean(&medians),
+        _ => {
+            let of_rounds = Summary::of(rounds).map(|summary| summary.median);
+            of_rounds.filter(|median| median.is_finite()).unwrap_or_else(|| mean(&medians))
+        }
     }
 }

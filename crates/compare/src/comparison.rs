@@ -1,9 +1,11 @@
 //! What a comparison says, as data.
 
+use crate::document::{DocumentError, Kind};
 use crate::explanation::Explanation;
 use crate::head::ReadHead;
 use crate::quantity::{Quantity, Unit};
 use crate::ratio::Ratio;
+use crate::sample::Sample;
 use bench::HostSummary;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -12,22 +14,68 @@ use toll::Stage;
 /// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const SCHEMA: &str = "iotoll.compare/1";
 
-/// Two documents of one kind, compared.
+/// Documents of one kind, compared: those before a change with those after it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// The schema of both documents.
+    /// The schema of all documents.
     pub documents: &'static str,
-    /// The document before.
+    /// The document before; the first, if there are several.
     pub before: Source,
-    /// The document after.
+    /// The document after; the first, if there are several.
     pub after: Source,
+    /// All documents of each side.
+    pub runs: Runs,
     /// What else differs between the documents, and may be the reason.
     pub differences: Vec<Difference>,
     /// Reasons to doubt the figures.
     pub doubts: Vec<Doubt>,
     /// What is compared, the whole first.
     pub groups: Vec<Group>,
+}
+
+impl Comparison {
+    /// Fails if a side has no document.
+    pub(crate) fn new(
+        kind: Kind,
+        runs: Runs,
+        differences: Vec<Difference>,
+        doubts: Vec<Doubt>,
+        groups: Vec<Group>,
+    ) -> Result<Self, DocumentError> {
+        let first = |side, runs: &[Source]| {
+            runs.first().cloned().ok_or(DocumentError::Number { side, number: runs.len() })
+        };
+        Ok(Self {
+            documents: kind.schema(),
+            before: first(Side::Before, &runs.before)?,
+            after: first(Side::After, &runs.after)?,
+            runs,
+            differences,
+            doubts,
+            groups,
+        })
+    }
+
+    /// What intervals are from.
+    pub fn sample(&self) -> Sample {
+        Sample::of(self.runs.before.len(), self.runs.after.len())
+    }
+
+    /// Whether a side has several documents.
+    pub fn has_several_runs(&self) -> bool {
+        self.runs.before.len() > 1 || self.runs.after.len() > 1
+    }
+}
+
+/// All documents of each side, in the order in which they were given. Each is one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Runs {
+    /// The documents before.
+    pub before: Vec<Source>,
+    /// The documents after.
+    pub after: Vec<Source>,
 }
 
 /// Where a document comes from.
@@ -57,8 +105,8 @@ impl Source {
     }
 }
 
-/// One of the two documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// One of the two sides of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -94,8 +142,10 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Doubt {
-    /// The document it is about; null if about both.
+    /// The side it is about; null if about both.
     pub side: Option<Side>,
+    /// The documents that it is about; empty if about all of the side, or of both.
+    pub files: Vec<String>,
     /// The reason.
     pub words: String,
 }
@@ -161,12 +211,18 @@ pub struct Row {
     pub before: Option<f64>,
     /// After; null if it was not counted.
     pub after: Option<f64>,
+    /// How many documents before have the figure. Those that do not are left out, and not taken for 0.
+    pub runs_before: usize,
+    /// How many documents after have it.
+    pub runs_after: usize,
     /// After by before; null if `reason` says why.
     pub ratio: Option<f64>,
     /// The lower end of the ratio's 95 % confidence interval; null if `reason` says why.
     pub ratio_low: Option<f64>,
     /// Its upper end.
     pub ratio_high: Option<f64>,
+    /// What the interval is from; null if there is none.
+    pub sample: Option<Sample>,
     /// Whether the ratio is more or less than 1; null if the interval leaves that open, or there is none.
     pub sign: Option<Sign>,
     /// Why there is no ratio, or no interval.
@@ -183,9 +239,12 @@ impl Row {
             unit,
             before: None,
             after: None,
+            runs_before: 0,
+            runs_after: 0,
             ratio: None,
             ratio_low: None,
             ratio_high: None,
+            sample: None,
             sign: None,
             reason: None,
         }
@@ -202,15 +261,23 @@ impl Row {
         Self { before: Some(before), after: Some(after), ratio, reason, ..self }
     }
 
-    /// The row with the interval of its ratio.
-    pub(crate) fn with_interval(self, interval: Ratio) -> Self {
+    /// The row with the interval of its ratio, and what that is from.
+    pub(crate) fn with_interval(self, interval: Ratio, sample: Sample) -> Self {
         let sign = interval.sign().and_then(|sign| match sign {
             Ordering::Greater => Some(Sign::More),
             Ordering::Less => Some(Sign::Less),
             Ordering::Equal => None,
         });
         let Ratio { ratio, low, high } = interval;
-        Self { ratio: Some(ratio), ratio_low: Some(low), ratio_high: Some(high), sign, reason: None, ..self }
+        Self {
+            ratio: Some(ratio),
+            ratio_low: Some(low),
+            ratio_high: Some(high),
+            sample: Some(sample),
+            sign,
+            reason: None,
+            ..self
+        }
     }
 
     /// The ratio with its interval, if it has one.

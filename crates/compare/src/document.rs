@@ -4,6 +4,8 @@
 //! would lose the place of an error; and a comparison needs a third of the fields. What is read the same way is shared (`watch::Interval`,
 //! `bench::HostSummary`).
 
+use crate::comparison::Side;
+use crate::sample::RUNS_MAX;
 use serde::Deserialize;
 use std::fmt;
 use toll::SheetError;
@@ -84,16 +86,42 @@ fn schemas() -> String {
 #[non_exhaustive]
 pub enum DocumentError {
     /// They are documents of different kinds.
-    #[error("{before} is {before_kind} ({}) and {after} is {after_kind} ({}); expected two documents of one kind", before_kind.schema(), after_kind.schema())]
+    #[error("{file} is {kind} ({}) and {other} is {other_kind} ({}); expected documents of one kind", kind.schema(), other_kind.schema())]
     Kinds {
-        /// The file before.
-        before: String,
+        /// The first file.
+        file: String,
         /// What it is.
-        before_kind: Kind,
-        /// The file after.
-        after: String,
+        kind: Kind,
+        /// The first file that is of another kind.
+        other: String,
         /// What it is.
-        after_kind: Kind,
+        other_kind: Kind,
+    },
+    /// A side has no document, or too many.
+    #[error("{}: {number} documents; expected 1 to {RUNS_MAX}", side.word())]
+    Number {
+        /// The side.
+        side: Side,
+        /// How many documents it has.
+        number: usize,
+    },
+    /// A document was given twice.
+    #[error(
+        "{file}: the same document as {other}; expected each run once, since a copy says nothing of how runs differ"
+    )]
+    Twice {
+        /// The file.
+        file: String,
+        /// The file with the same text, which was given before.
+        other: String,
+    },
+    /// Toll sheets, of which there are several for a side.
+    #[error(
+        "{file}: one of several toll sheets of a side; expected one before and one after, since a sheet holds several boots already (iotoll lab run --boots)"
+    )]
+    Sheets {
+        /// The first file of that side.
+        file: String,
     },
     /// A toll sheet can't be read.
     #[error(transparent)]

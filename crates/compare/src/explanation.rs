@@ -49,6 +49,25 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Whether anything was counted.
+    pub(crate) fn is_known(&self) -> bool {
+        [self.maps, self.unmaps, self.table_writes, self.invalidations, self.bounced_bytes]
+            .iter()
+            .any(Option::is_some)
+    }
+
+    /// What several documents counted in all; `None` of none.
+    fn sum(all: &[Self]) -> Option<Self> {
+        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        all.iter().copied().reduce(|one, other| Self {
+            maps: sum(one.maps, other.maps),
+            unmaps: sum(one.unmaps, other.unmaps),
+            table_writes: sum(one.table_writes, other.table_writes),
+            invalidations: sum(one.invalidations, other.invalidations),
+            bounced_bytes: sum(one.bounced_bytes, other.bounced_bytes),
+        })
+    }
+
     /// Invalidations per unmap.
     fn invalidations_each(&self) -> Option<f64> {
         each(self.invalidations, self.unmaps)
@@ -69,8 +88,20 @@ fn each(amount: Option<f64>, by: Option<f64>) -> Option<f64> {
     Some(amount? / by)
 }
 
+/// What the counts of several documents of each side say, in all: only what each document of one side says beside each of the other. Where
+/// documents of a side are on different DMA paths, their sum is on neither.
+pub(crate) fn explain_all(before: &[Counts], after: &[Counts]) -> Vec<Explanation> {
+    let (Some(of_before), Some(of_after)) = (Counts::sum(before), Counts::sum(after)) else {
+        return Vec::new();
+    };
+    let says =
+        |cause, before: &Counts, after: &Counts| explain(before, after).iter().any(|one| one.cause == cause);
+    let all_say = |cause| before.iter().all(|before| after.iter().all(|after| says(cause, before, after)));
+    explain(&of_before, &of_after).into_iter().filter(|one| all_say(one.cause)).collect()
+}
+
 /// What the counts say.
-pub(crate) fn explain(before: &Counts, after: &Counts) -> Vec<Explanation> {
+fn explain(before: &Counts, after: &Counts) -> Vec<Explanation> {
     let pair = |figure: fn(&Counts) -> Option<f64>| figure(before).zip(figure(after));
     let explained =
         |cause: Option<Cause>, (before, after)| Some(Explanation { cause: cause?, before, after });
@@ -132,6 +163,22 @@ mod tests {
         assert_eq!(causes(BOUNCED, STRICT), [Cause::TranslationBegan, Cause::BouncingEnded]);
         assert_eq!(causes(UNTRANSLATED, BOUNCED), [Cause::BouncingBegan]);
         assert_eq!(explain(&STRICT, &LAZY)[0].after, 0.01);
+    }
+
+    #[test]
+    fn several_documents_must_agree() {
+        let causes = |before: &[Counts], after: &[Counts]| -> Vec<Cause> {
+            explain_all(before, after).iter().map(|one| one.cause).collect()
+        };
+        assert_eq!(causes(&[STRICT, STRICT], &[LAZY, LAZY, LAZY]), [Cause::InvalidationsBatched]);
+        assert_eq!(causes(&[STRICT, LAZY], &[LAZY, LAZY]), []);
+        assert_eq!(
+            causes(&[LAZY, LAZY], &[STRICT, STRICT, LAZY]),
+            [],
+            "two in three, more than half of the unmaps"
+        );
+        assert_eq!(explain_all(&[STRICT, STRICT], &[LAZY; 4])[0].after, 0.01);
+        assert_eq!(causes(&[], &[LAZY]), []);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! An amount per unit over rounds, such as nanoseconds per request, and how much it varies.
 
 use crate::ratio::quantile;
+use crate::sample::{RUNS_MIN, mean};
 
 /// Fewer rounds give no confidence interval.
 pub const ROUNDS_MIN: usize = 5;
@@ -25,7 +26,7 @@ pub struct Round {
 pub struct Rate {
     /// Amount per unit.
     pub value: f64,
-    /// The square of its standard error; `None` with fewer than [`ROUNDS_MIN`] rounds.
+    /// The square of its standard error; `None` with fewer than [`ROUNDS_MIN`] rounds or [`RUNS_MIN`] runs.
     pub variance: Option<f64>,
     /// Degrees of freedom of the variance.
     pub freedom: f64,
@@ -34,18 +35,27 @@ pub struct Rate {
 impl Rate {
     /// The rate over these rounds; `None` if they have no units.
     pub fn of(rounds: &[Round]) -> Option<Self> {
+        Self::pooled(&[rounds.to_vec()])
+    }
+
+    /// The rate over the rounds of several runs, as if they were of one. Only rounds of the same run are joined, so that the order of the runs
+    /// does not matter.
+    pub(crate) fn pooled(runs: &[Vec<Round>]) -> Option<Self> {
         // A round in which nothing happened says nothing about the rate.
-        let rounds: Vec<Round> =
-            rounds.iter().copied().filter(|round| round.units != 0.0 || round.amount != 0.0).collect();
-        let batches: Vec<Round> = rounds.chunks(rounds.len().div_ceil(BATCHES_MAX).max(1)).map(sum).collect();
-        let Round { amount, units } = sum(&rounds);
+        let has_happened = |round: &Round| round.units != 0.0 || round.amount != 0.0;
+        let runs: Vec<Vec<Round>> =
+            runs.iter().map(|rounds| rounds.iter().copied().filter(has_happened).collect()).collect();
+        let rounds: usize = runs.iter().map(Vec::len).sum();
+        let size = rounds.div_ceil(BATCHES_MAX).max(1);
+        let batches: Vec<Round> = runs.iter().flat_map(|rounds| rounds.chunks(size).map(sum)).collect();
+        let Round { amount, units } = sum(&batches);
         let value = amount / units;
         let number = batches.len() as f64;
         let squares: f64 = batches.iter().map(|one| (one.amount - value * one.units).powi(2)).sum();
         let variance = number / (number - 1.0) * squares / units.powi(2);
         (units > 0.0 && value.is_finite()).then_some(Self {
             value,
-            variance: (rounds.len() >= ROUNDS_MIN && variance.is_finite()).then_some(variance),
+            variance: (rounds >= ROUNDS_MIN && variance.is_finite()).then_some(variance),
             freedom: number - 1.0,
         })
     }
@@ -54,6 +64,19 @@ impl Rate {
     pub fn interval(&self) -> Option<[f64; 2]> {
         let reach = quantile(self.freedom)? * self.variance?.sqrt();
         Some([(self.value - reach).max(0.0), self.value + reach])
+    }
+
+    /// The mean of what independent runs measured, one value each, with the mean's variance; `None` without runs.
+    pub fn of_runs(values: &[f64]) -> Option<Self> {
+        let value = mean(values);
+        let freedom = values.len() as f64 - 1.0;
+        let squares: f64 = values.iter().map(|one| (one - value).powi(2)).sum();
+        let variance = squares / freedom / values.len() as f64;
+        value.is_finite().then_some(Self {
+            value,
+            variance: (values.len() >= RUNS_MIN && variance.is_finite()).then_some(variance),
+            freedom,
+        })
     }
 }
 
@@ -137,6 +160,29 @@ mod tests {
             (0..300).map(|round| Round { amount: f64::from(round % 2), units: 1.0 }).collect();
         let rate = Rate::of(&alternating).unwrap();
         assert_eq!((rate.value, rate.variance, rate.freedom), (0.5, Some(0.0), 29.0));
+    }
+
+    #[test]
+    fn rounds_of_runs_are_joined_within_a_run() {
+        let run = |first: f64| -> Vec<Round> {
+            (0..25).map(|round| Round { amount: first + f64::from(round), units: 1.0 }).collect()
+        };
+        let [one, other, third] = [run(1.0), run(50.0), run(7.0)];
+        let rate = Rate::pooled(&[one.clone(), other.clone(), third.clone()]).unwrap();
+        assert_eq!(rate.freedom, 26.0, "three runs of 25 in batches of three");
+        assert_eq!(Rate::pooled(&[third, one.clone(), other]), Some(rate));
+        assert_eq!(Rate::pooled(std::slice::from_ref(&one)), Rate::of(&one));
+        let few = Rate::pooled(&[rounds(&[(1.0, 1.0); 2]), rounds(&[(1.0, 1.0); 3])]).unwrap();
+        assert_eq!((few.variance, few.freedom), (Some(0.0), 4.0), "five in all");
+    }
+
+    #[test]
+    fn runs_are_one_value_each() {
+        let rate = Rate::of_runs(&[4.0, 6.0, 8.0]).unwrap();
+        assert_eq!((rate.value, rate.variance, rate.freedom), (6.0, Some(4.0 / 3.0), 2.0));
+        assert_eq!(Rate::of_runs(&[4.0, 6.0]).unwrap().variance, None);
+        assert_eq!(Rate::of_runs(&[]), None);
+        assert_eq!(Rate::of_runs(&[1e308, -1e308, 1e308]), None);
     }
 
     #[test]

@@ -43,15 +43,6 @@ impl Count {
             None => self.action().is_some() && function.action == self.action(),
         }
     }
-
-    /// Why it was not counted in a document; `None` if it was.
-    pub(crate) fn uncounted_in(self, document: &Watched) -> Option<String> {
-        if let Some(why) = &document.uncounted {
-            return Some(why.clone());
-        }
-        let function = document.unwatched_of(|function| self.is_of(function))?;
-        Some(format!("{function} could not be watched"))
-    }
 }
 
 /// What a device did in an interval.
@@ -64,7 +55,9 @@ struct Part<'d> {
 /// The devices of a document, with what each did in the intervals.
 pub(crate) struct Devices<'d> {
     document: &'d Watched,
+    adapters: BTreeMap<&'d str, &'d Adapter>,
     parts: BTreeMap<&'d str, Vec<Part<'d>>>,
+    unwatched: Vec<&'static watch::Function>,
 }
 
 impl<'d> Devices<'d> {
@@ -75,26 +68,37 @@ impl<'d> Devices<'d> {
                 parts.entry(&activity.adapter).or_default().push(Part { interval, activity });
             }
         }
-        Self { document, parts }
+        let adapters = document.adapters.iter().map(|adapter| (adapter.adapter.as_str(), adapter)).collect();
+        Self { document, adapters, parts, unwatched: document.unwatched_functions() }
+    }
+
+    /// The names, in the document's order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'d str> {
+        self.document.adapters.iter().map(|adapter| adapter.adapter.as_str())
+    }
+
+    /// Whether the device is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.adapters.contains_key(name)
     }
 
     /// All devices as one.
-    pub(crate) fn all(&self) -> Subject<'d> {
+    pub(crate) fn all(&self) -> Subject<'_> {
         self.subject(self.document.adapters.iter().collect())
     }
 
     /// One device, if it is there.
-    pub(crate) fn one(&self, name: &str) -> Option<Subject<'d>> {
-        let adapter = self.document.adapters.iter().find(|adapter| adapter.adapter == name)?;
-        Some(self.subject(vec![adapter]))
+    pub(crate) fn one(&self, name: &str) -> Option<Subject<'_>> {
+        Some(self.subject(vec![self.adapters.get(name)?]))
     }
 
-    fn subject(&self, adapters: Vec<&'d Adapter>) -> Subject<'d> {
-        let of = |adapter: &'d Adapter| Device {
+    fn subject<'s>(&'s self, adapters: Vec<&'s Adapter>) -> Subject<'s> {
+        let of = |adapter: &'s Adapter| Device {
             adapter,
             parts: self.parts.get(adapter.adapter.as_str()).cloned().unwrap_or_default(),
         };
-        Subject { document: self.document, devices: adapters.into_iter().map(of).collect() }
+        let devices = adapters.into_iter().map(of).collect();
+        Subject { document: self.document, unwatched: &self.unwatched, devices }
     }
 }
 
@@ -164,6 +168,8 @@ fn mapping_count(count: Count, mapping: &Mapping) -> Option<u64> {
 /// A device or all devices in one document.
 pub(crate) struct Subject<'d> {
     document: &'d Watched,
+    /// Functions that the kernel has, but did not let be watched.
+    unwatched: &'d [&'static watch::Function],
     devices: Vec<Device<'d>>,
 }
 
@@ -184,13 +190,36 @@ impl Subject<'_> {
         self.devices.iter().map(|device| device.sum(count)).sum()
     }
 
-    /// The count per unit in all the time; `None` if there are no units, or it is not known.
-    pub(crate) fn per_unit(&self, count: Count, unit: Unit) -> Option<f64> {
-        let units = match unit {
-            Unit::Second => self.document.seconds,
-            _ => self.sum(Count::of(Quantity::Io))?,
-        };
-        Some(self.sum(count)? / units).filter(|rate| rate.is_finite())
+    /// What counts are divided by, in all the time; `None` if it is not known.
+    fn units(&self, unit: Unit) -> Option<f64> {
+        match unit {
+            Unit::Second => Some(self.document.seconds),
+            _ => self.sum(Count::of(Quantity::Io)),
+        }
+    }
+
+    /// The count and its units in all the time; `None` if it is not known, or there are no units.
+    pub(crate) fn total(&self, count: Count, unit: Unit) -> Option<Round> {
+        let total = Round { amount: self.sum(count)?, units: self.units(unit)? };
+        (total.amount / total.units).is_finite().then_some(total)
+    }
+
+    /// The share of calls that were not counted.
+    pub(crate) fn lost_share(&self) -> f64 {
+        self.document.lost_share()
+    }
+
+    /// Why a count is not known; `None` if it was counted.
+    pub(crate) fn uncounted(&self, count: Count) -> Option<String> {
+        // What adapters completed is the kernel's own counter.
+        if count.quantity == Quantity::Io {
+            return None;
+        }
+        if let Some(why) = &self.document.uncounted {
+            return Some(why.clone());
+        }
+        let function = self.unwatched.iter().find(|function| count.is_of(function))?;
+        Some(format!("{} could not be watched", function.name))
     }
 
     /// The count by interval. Fails if the intervals do not hold it, or do not add up to the sum.
@@ -219,7 +248,7 @@ impl Subject<'_> {
     pub(crate) fn counts(&self) -> Counts {
         let counted = |quantity| {
             let count = Count::of(quantity);
-            if count.uncounted_in(self.document).is_some() { None } else { self.sum(count) }
+            if self.uncounted(count).is_some() { None } else { self.sum(count) }
         };
         Counts {
             maps: counted(Quantity::Maps),

@@ -57,10 +57,14 @@ impl Watched {
         if lost == 0.0 { 0.0 } else { lost / (lost + self.calls as f64) }
     }
 
-    /// A function of these that the kernel has, but did not let be watched.
-    pub(crate) fn unwatched_of(&self, is_of: impl Fn(&watch::Function) -> bool) -> Option<&str> {
-        let names = self.unwatched.iter().map(|one| one.function.as_str());
-        names.into_iter().find(|name| FUNCTIONS.iter().any(|known| known.name == *name && is_of(known)))
+    /// The functions that the kernel has, but did not let be watched, each once.
+    pub(crate) fn unwatched_functions(&self) -> Vec<&'static watch::Function> {
+        let mut functions: Vec<&'static watch::Function> = Vec::new();
+        for one in &self.unwatched {
+            let known = FUNCTIONS.iter().find(|known| known.name == one.function);
+            functions.extend(known.filter(|known| functions.iter().all(|other| other.name != known.name)));
+        }
+        functions
     }
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{LAZY, STRICT, compared, compared_texts, watched};
+use support::{LAZY, STRICT, compared, compared_runs, compared_texts, watched};
 
 fn refused(before: &str, words: &str) {
     let good = watched(&STRICT, 6, 1).to_string();
@@ -94,7 +94,7 @@ fn documents_of_different_kinds_are_refused_by_name() {
     assert_eq!(
         error.to_string(),
         "before.json is a document of iotoll watch (iotoll.watch/1) and after.json is a document of iotoll bench iova \
-         (iotoll.bench/1); expected two documents of one kind"
+         (iotoll.bench/1); expected documents of one kind"
     );
 }
 
@@ -103,8 +103,26 @@ fn the_largest_numbers_are_compared_without_a_panic() {
     let good = watched(&LAZY, 6, 1);
     let mut huge = good.clone();
     make_huge(&mut huge);
-    for (before, after) in [(&good, &huge), (&huge, &good), (&huge, &huge)] {
-        let found = compared(before, after).unwrap();
+    let runs = |document: &Value| -> Vec<Value> {
+        let of_day = |day: usize| {
+            let mut run = document.clone();
+            run["date"] = format!("2026-11-0{day}").into();
+            run
+        };
+        (1..5).map(of_day).collect()
+    };
+    let (good_runs, huge_runs) = (runs(&good), runs(&huge));
+    let mixed = [&good_runs[..2], &huge_runs[2..]].concat();
+    for found in [
+        compared(&good, &huge),
+        compared(&huge, &good),
+        compared(&huge, &huge),
+        compared_runs(&good_runs, &huge_runs),
+        compared_runs(&huge_runs, &good_runs),
+        compared_runs(&mixed, &runs(&watched(&STRICT, 6, 1))),
+        compared_runs(&huge_runs[..2], &good_runs),
+    ] {
+        let found = found.unwrap();
         let rows = found.groups.iter().flat_map(|group| &group.rows);
         for row in rows {
             let numbers = [row.before, row.after, row.ratio, row.ratio_low, row.ratio_high];
@@ -144,7 +162,12 @@ proptest! {
         let at = (at * good.len() as f64) as usize;
         let rest = if cut { "" } else { &good[(at + damage.len()).min(good.len())..] };
         let damaged = format!("{}{damage}{rest}", &good[..at]);
-        if let Err(error) = compared_texts(&damaged, &good) {
+        let others: Vec<String> = (2..7).map(|seed| watched(&LAZY, 5, seed).to_string()).collect();
+        let [one, two, three, four, five] = &others[..] else { panic!("five") };
+        let before = [("one.json", one.as_str()), ("damaged.json", damaged.as_str()), ("two.json", two)];
+        let after = [three, four, five].map(|text| (text.as_str(), "after.json"));
+        let several = compare::compare_runs(&before.map(|(file, text)| (text, file)), &after);
+        for error in [compared_texts(&damaged, &good).err(), several.err()].into_iter().flatten() {
             prop_assert!(!error.to_string().contains('\n'), "{error}");
         }
     }

@@ -506,26 +506,38 @@ impl GrowthLimit {
     }
 }
 
-/// Compare two results of watch, bench or lab: what each cost before and after, and what explains it
+/// Compare results of watch, bench or lab: what each cost before and after, and what explains it
 #[derive(Debug, Args)]
+#[command(override_usage = "\
+iotoll compare [OPTIONS] <BEFORE> <AFTER>
+       iotoll compare [OPTIONS] --before <FILE>... --after <FILE>...")]
 #[command(after_help = "\
 Examples:
   sudo iotoll watch --json --seconds 30 > strict.json
   iotoll compare strict.json lazy.json
+  iotoll compare --before strict-1.json strict-2.json strict-3.json --after lazy-*.json
   iotoll compare before.json after.json --html change.html
   iotoll compare x86-vtd-lazy.json x86-vtd-strict.json     toll sheets, as `iotoll lab diff`
 
-BEFORE and AFTER are documents of one kind: of `iotoll watch --json`, of one benchmark (`iotoll bench ... --json`), or toll sheets of \
-`iotoll lab run -o`. Ratios have 95 % confidence intervals where the documents have at least five intervals or rounds (docs/guide/compare.md).
+All documents are of one kind: of `iotoll watch --json`, of one benchmark (`iotoll bench ... --json`), or toll sheets of \
+`iotoll lab run -o`, one before and one after. Ratios have 95 % confidence intervals where the documents have at least five intervals or \
+rounds. With three documents of each side or more, each of its own run, the intervals are from how much the runs differ (docs/guide/compare.md).
 
 Exit status: 0; 1 if a count of toll sheets grew beyond the tolerance; 2 on errors.")]
 pub(crate) struct Compare {
     /// Document before the change
-    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
-    pub(crate) before: PathBuf,
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath, required_unless_present = "runs_before",
+          conflicts_with_all = ["runs_before", "runs_after"])]
+    pub(crate) before: Option<PathBuf>,
     /// Document after it
-    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
-    pub(crate) after: PathBuf,
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath, required_unless_present = "runs_before")]
+    pub(crate) after: Option<PathBuf>,
+    /// Documents before the change, each of its own run, up to 100
+    #[arg(long = "before", value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "runs_after")]
+    pub(crate) runs_before: Vec<PathBuf>,
+    /// Documents after it
+    #[arg(long = "after", value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "runs_before")]
+    pub(crate) runs_after: Vec<PathBuf>,
     /// Also write a self-contained HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

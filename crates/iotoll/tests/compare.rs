@@ -97,7 +97,7 @@ fn what_can_t_be_compared_is_an_error_of_one_line() {
     for words in [
         "strict.json is a document of iotoll watch (iotoll.watch/1)",
         "is a toll sheet",
-        "expected two documents of one kind",
+        "expected documents of one kind",
     ] {
         assert!(error.contains(words), "{words}: {error}");
     }
@@ -111,6 +111,105 @@ fn what_can_t_be_compared_is_an_error_of_one_line() {
         refused(&["compare", &other, &strict])
             .contains("without a field `schema`; expected one of iotoll.watch/1")
     );
+}
+
+/// Copies of the kept documents, each of another day, in a folder: six names of files.
+fn several(folder: &Path) -> Vec<String> {
+    let copy = |(side, day): (usize, usize)| {
+        let text = fs::read_to_string(&documents()[side]).unwrap();
+        let file = folder.join(format!("{}-{day}.json", ["strict", "lazy"][side]));
+        fs::write(&file, text.replace("2026-11-01", &format!("2026-11-0{day}"))).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    [0, 1].into_iter().flat_map(|side| (1..4).map(move |day| (side, day))).map(copy).collect()
+}
+
+#[test]
+fn several_documents_of_each_side_are_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = several(folder.path());
+    let [a, b, c, d, e, f] = &files[..] else { panic!("{files:?}") };
+    let page = folder.path().join("change.html");
+    let args = ["compare", "--before", a, b, c, "--after", d, e, f, "--html", page.to_str().unwrap()];
+    let output = iotoll(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let flat = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("BEFORE is the mean of 3 runs, and AFTER of 3"), "{flat}");
+    assert!(fs::read_to_string(page).unwrap().contains("the mean of 3 runs"));
+    // An option for each document is the same.
+    let args = [
+        "compare", "--json", "--after", d, "--before", a, "--before", b, "--before", c, "--after", e,
+        "--after", f,
+    ];
+    let document: serde_json::Value = serde_json::from_slice(&iotoll(&args).stdout).unwrap();
+    let row = &document["groups"][0]["rows"][1];
+    assert_eq!((&row["sample"], &row["runs_before"]), (&"runs".into(), &3.into()));
+    let runs = document["runs"]["after"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]), (3, &document["after"]));
+    assert_eq!(runs[2]["date"], "2026-11-03");
+    // One of each is what BEFORE AFTER is.
+    let options = iotoll(&["compare", "--before", a, "--after", d]);
+    assert_eq!(text(&options.stdout), text(&iotoll(&["compare", a, d]).stdout));
+    assert!(text(&options.stdout).starts_with("DMA mapping costs 0.50 to 0.51 times"));
+}
+
+#[test]
+fn several_documents_that_can_t_be_compared_are_an_error_of_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = several(folder.path());
+    let [a, b, c, d, e, _] = &files[..] else { panic!("{files:?}") };
+    let named = |words: &str, error: &str| {
+        assert!(error.contains(words), "{words}: {error}");
+        assert!(error.matches(".json").count() <= 2, "each file is named once: {error}");
+    };
+    named(
+        "strict-1.json: the same document as",
+        &refused(&["compare", "--before", a, b, a, "--after", d, e]),
+    );
+    named("strict-2.json: the same document as", &refused(&["compare", "--before", a, b, "--after", d, b]));
+    named("can't read document no.json", &refused(&["compare", "--before", a, "no.json", "--after", d, e]));
+    let cut = folder.path().join("cut.json");
+    fs::write(&cut, &fs::read(c).unwrap()[..500]).unwrap();
+    named("cut.json:", &refused(&["compare", "--before", a, cut.to_str().unwrap(), "--after", d]));
+    let [lazy, strict] =
+        ["lazy", "strict"].map(|name| file(&format!("crates/toll/tests/sheets/x86-vtd-{name}.json")));
+    named(
+        "x86-vtd-strict.json: one of several toll sheets of a side",
+        &refused(&["compare", "--before", &lazy, "--after", &strict, &other_sheet(folder.path())]),
+    );
+    named("and ", &refused(&["compare", "--before", a, &lazy, "--after", d]));
+    let many = vec![a.as_str(); 101];
+    let args = [&["compare", "--after", d, "--before"] as &[&str], &many].concat();
+    named("BEFORE: 101 documents; expected 1 to 100", &refused(&args));
+    // The limit of all together is that of the two largest.
+    let large = |name: &str| {
+        let path = folder.path().join(name);
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(200 << 20).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let [one, two, three] = ["one", "two", "three"].map(large);
+    let error = refused(&["compare", "--before", &one, &two, "--after", &three]);
+    assert!(error.contains("three: with it the documents are larger than 512 MiB"), "{error}");
+    for args in [
+        &["compare", "--before", a] as &[&str],
+        &["compare", "--after", a],
+        &["compare", a],
+        &["compare", a, d, "--before", b, "--after", e],
+        &["compare", "--before", "--after", a],
+    ] {
+        let output = iotoll(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+/// A third toll sheet, which is no copy.
+fn other_sheet(folder: &Path) -> String {
+    let text = fs::read_to_string(file("crates/toll/tests/sheets/x86-vtd-strict.json")).unwrap();
+    let other = folder.join("other-sheet.json");
+    fs::write(&other, format!("{{ {}", &text.trim_start()[1..])).unwrap();
+    other.to_str().unwrap().to_owned()
 }
 
 /// Whatever `lab diff` prints of two sheets, `compare` prints, with the same exit status.

@@ -191,6 +191,21 @@ pub(crate) fn compared_texts(before: &str, after: &str) -> Result<Comparison, Do
     }
 }
 
+/// The names that [`compared_runs`] gives to documents of each side.
+pub(crate) const FILES: [[&str; 6]; 2] =
+    [["a1", "a2", "a3", "a4", "a5", "a6"], ["b1", "b2", "b3", "b4", "b5", "b6"]];
+
+/// Up to six documents of each side compared, or why they can't be.
+pub(crate) fn compared_runs(before: &[Value], after: &[Value]) -> Result<Comparison, DocumentError> {
+    let texts = [before, after].map(|side| side.iter().map(Value::to_string).collect::<Vec<_>>());
+    let [before, after] = [0, 1]
+        .map(|side| texts[side].iter().map(String::as_str).zip(FILES[side]).collect::<Vec<(&str, &str)>>());
+    match compare::compare_runs(&before, &after)? {
+        Compared::Figures(comparison) => Ok(*comparison),
+        Compared::Sheets(_) => panic!("not toll sheets"),
+    }
+}
+
 /// The group of the disk.
 pub(crate) fn disk(comparison: &Comparison) -> &Group {
     comparison.groups.iter().find(|group| group.name == DISK).unwrap()

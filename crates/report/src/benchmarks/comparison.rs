@@ -1,4 +1,4 @@
-//! Two documents compared: the verdict first, then what else differs, then a table for each adapter or case.
+//! Documents compared, one or several of each side: the verdict first, then what else differs, then a table for each adapter or case.
 
 use crate::page::Page;
 use crate::page::fact::Fact;
@@ -7,40 +7,52 @@ use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::shorten::shorten;
 use crate::page::table::{Row as TableRow, Table};
 use compare::{
-    Cause, Comparison, Difference, Doubt, Explanation, Group, GroupKind, Quantity, Ratio, Row, Side, Sign,
-    Source, Unit,
+    Cause, Comparison, Difference, Doubt, Explanation, Group, GroupKind, Quantity, RUNS_MIN, Ratio, Row,
+    Sample, Side, Sign, Source, Unit,
 };
 use escape::terminal::plain;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Longer texts from documents are cut.
 const TEXT_WIDTH_MAX: usize = 400;
+/// More documents than this are counted, and not named.
+const FILES_MAX: usize = 3;
 /// Ratios with three decimals, since it is there that they decide.
 const NEAR_1: Range<f64> = 0.9..1.1;
 const TITLES: [&str; 4] = ["BEFORE", "AFTER", "ratio", "95 % interval"];
 
-/// The page of a comparison of two documents of `iotoll watch` or `iotoll bench`.
+/// The page of a comparison of documents of `iotoll watch` or `iotoll bench`.
 pub fn comparison(comparison: &Comparison) -> Page {
     let mut page = Page::titled(verdict(comparison));
     let doubts: Vec<String> = comparison.doubts.iter().map(doubt).collect();
     page.warnings(&doubts);
-    for (side, source) in [(Side::Before, &comparison.before), (Side::After, &comparison.after)] {
-        page.facts([Fact::known(side.word(), &shorten(&source_words(source), TEXT_WIDTH_MAX))], 8);
+    for (side, sources) in [(Side::Before, &comparison.runs.before), (Side::After, &comparison.runs.after)] {
+        let fact = |source| Fact::known(side.word(), &shorten(&source_words(source), TEXT_WIDTH_MAX));
+        page.facts(sources.iter().map(fact), 8);
     }
     for difference in &comparison.differences {
         page.bullet(difference_words(difference));
     }
+    let notes = Notes::of(comparison);
     for group in &comparison.groups {
-        add_group(&mut page, group);
+        add_group(&mut page, group, &notes);
     }
+    notes.common.iter().for_each(|note| page.bullet(note.clone()));
     page.remark(legend(comparison));
     page
 }
 
-/// A doubt, with the document it is about.
+/// A doubt, with the documents it is about.
 fn doubt(doubt: &Doubt) -> String {
     let side = doubt.side.map_or("BEFORE and AFTER", Side::word);
-    shorten(&format!("{side}: {}", plain(&doubt.words)), TEXT_WIDTH_MAX)
+    let files: Vec<String> = doubt.files.iter().map(|file| plain(file)).collect();
+    let files = match files.len() {
+        0 => String::new(),
+        1..=FILES_MAX => format!(", {}", files.join(", ")),
+        number => format!(", {number} documents"),
+    };
+    shorten(&format!("{side}{files}: {}", plain(&doubt.words)), TEXT_WIDTH_MAX)
 }
 
 /// Where a document comes from.
@@ -68,7 +80,7 @@ fn difference_words(difference: &Difference) -> String {
 fn verdict(comparison: &Comparison) -> String {
     match comparison.groups.first() {
         None => "The documents have nothing in common that can be compared".to_owned(),
-        Some(group) if group.kind == GroupKind::Case => verdict_of_cases(&comparison.groups),
+        Some(group) if group.kind == GroupKind::Case => verdict_of_cases(comparison),
         Some(group) => verdict_of_group(group),
     }
 }
@@ -96,7 +108,7 @@ fn cost_words(row: &Row) -> String {
             let reason = row.reason.as_deref().map(plain).unwrap_or_default();
             format!("DMA mapping costs {} times as much {per} ({reason})", ratio_words(ratio))
         }
-        (None, _, None) if row.is_nothing() => "DMA mapping took no CPU time in either document".to_owned(),
+        (None, _, None) if row.is_nothing() => "DMA mapping took no CPU time in any document".to_owned(),
         (None, _, None) if row.before.is_none() || row.after.is_none() => {
             "What DMA mapping costs can't be compared, since a document did not count it".to_owned()
         }
@@ -114,8 +126,12 @@ fn throughput_words(row: &Row) -> Option<String> {
 }
 
 /// In how many figures a benchmark changed.
-fn verdict_of_cases(groups: &[Group]) -> String {
-    let rows = || groups.iter().flat_map(|group| &group.rows);
+fn verdict_of_cases(comparison: &Comparison) -> String {
+    let rows = || comparison.groups.iter().flat_map(|group| &group.rows);
+    let vary = match comparison.sample() {
+        Sample::Runs => "runs",
+        Sample::Rounds => "rounds",
+    };
     let signs = |sign| rows().filter(|row| row.sign == Some(sign)).count();
     let all = count(rows().count(), "figure");
     let (more, less) = (signs(Sign::More), signs(Sign::Less));
@@ -126,7 +142,7 @@ fn verdict_of_cases(groups: &[Group]) -> String {
     };
     match rows().any(|row| row.interval().is_some()) {
         true => format!(
-            "{} of {all} differ by more than their rounds vary: {} higher, {} lower{fell}",
+            "{} of {all} differ by more than their {vary} vary: {} higher, {} lower{fell}",
             grouped((more + less) as u64),
             grouped(more as u64),
             grouped(less as u64)
@@ -136,7 +152,7 @@ fn verdict_of_cases(groups: &[Group]) -> String {
 }
 
 /// A group's name, what the counts say why, and its table.
-fn add_group(page: &mut Page, group: &Group) {
+fn add_group(page: &mut Page, group: &Group, notes: &Notes) {
     page.heading(match (group.kind, group.name.as_str()) {
         (GroupKind::AllAdapters, _) => "All adapters".to_owned(),
         (GroupKind::Adapter, "") => "No device".to_owned(),
@@ -145,9 +161,9 @@ fn add_group(page: &mut Page, group: &Group) {
     for explanation in &group.explanations {
         page.bullet(explanation_words(explanation));
     }
-    let shown: Vec<&Row> = group.rows.iter().filter(|row| !row.is_nothing()).collect();
+    let shown: Vec<&Row> = shown(group).collect();
     if shown.is_empty() {
-        page.prose("Nothing was counted in either document.", 2);
+        page.prose("Nothing was counted in any document.", 2);
         return;
     }
     let names = match group.rows.last().map(|row| row.unit) {
@@ -159,13 +175,16 @@ fn add_group(page: &mut Page, group: &Group) {
     };
     let titles = TITLES.map(str::to_owned).to_vec();
     let counted = shown.iter().filter(|row| row.before.is_some() || row.after.is_some());
-    page.table(Table {
-        names,
-        wraps_names: false,
-        titles,
-        rows: counted.map(|row| table_row(row)).collect(),
-    });
-    add_reasons(page, &shown);
+    let rows: Vec<TableRow> = counted.map(|row| table_row(row)).collect();
+    if !rows.is_empty() {
+        page.table(Table { names, wraps_names: false, titles, rows });
+    }
+    notes.add(page, &shown);
+}
+
+/// The rows that say something.
+fn shown(group: &Group) -> impl Iterator<Item = &Row> {
+    group.rows.iter().filter(|row| !row.is_nothing())
 }
 
 fn table_row(row: &Row) -> TableRow {
@@ -189,20 +208,77 @@ fn table_row(row: &Row) -> TableRow {
     }
 }
 
-/// Why rows have no ratio or no interval, each reason once.
-fn add_reasons(page: &mut Page, rows: &[&Row]) {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for row in rows {
-        let Some(reason) = row.reason.as_deref() else { continue };
-        let name = row_name(row).trim().to_owned();
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((reason, vec![name])),
+/// What is to be said of rows: why they have no ratio or no interval, and how many documents have them.
+struct Notes {
+    /// How many documents each side has.
+    documents: [usize; 2],
+    /// What is said of rows of several groups: once, below all tables.
+    said_of_several: BTreeSet<String>,
+    /// The same with the rows' names.
+    common: Vec<String>,
+}
+
+impl Notes {
+    fn of(comparison: &Comparison) -> Self {
+        let documents = [comparison.runs.before.len(), comparison.runs.after.len()];
+        let groups: Vec<Vec<&Row>> = comparison.groups.iter().map(|group| shown(group).collect()).collect();
+        let by_group: Vec<_> = groups.iter().map(|rows| names_by_note(documents, rows)).collect();
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+        by_group.iter().flatten().for_each(|(note, _)| *numbers.entry(note).or_default() += 1);
+        let several = numbers.into_iter().filter(|(_, number)| *number > 1);
+        let said_of_several: BTreeSet<String> = several.map(|(note, _)| note.to_owned()).collect();
+        let all: Vec<&Row> = groups.concat();
+        let names = names_by_note(documents, &all).into_iter();
+        let common = names.filter(|(note, _)| said_of_several.contains(note));
+        let common = common.map(|(note, names)| note_words(&note, &names, all.len())).collect();
+        Self { documents, said_of_several, common }
+    }
+
+    /// Adds what is said of rows of this group alone.
+    fn add(&self, page: &mut Page, rows: &[&Row]) {
+        for (note, names) in names_by_note(self.documents, rows) {
+            if !self.said_of_several.contains(&note) {
+                page.bullet(note_words(&note, &names, 0));
+            }
         }
     }
-    for (reason, names) in reasons {
-        page.bullet(format!("{}: {}", names.join(", "), shorten(&plain(reason), TEXT_WIDTH_MAX)));
+}
+
+/// Each note with the names of the rows it is about, which come once for each row.
+fn names_by_note(documents: [usize; 2], rows: &[&Row]) -> Vec<(String, Vec<String>)> {
+    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for row in rows {
+        for note in row.reason.clone().into_iter().chain(documents_words(documents, row)) {
+            let place = *places.entry(note.clone()).or_insert_with(|| {
+                notes.push((note, Vec::new()));
+                notes.len() - 1
+            });
+            notes[place].1.push(row_name(row).trim().to_owned());
+        }
     }
+    notes
+}
+
+/// `CPU time, maps: REASON`. Where the note is about all figures of the page, it names none.
+fn note_words(note: &str, names: &[String], all: usize) -> String {
+    let mut seen = BTreeSet::new();
+    let once: Vec<&str> = names.iter().map(String::as_str).filter(|name| seen.insert(*name)).collect();
+    let names = if names.len() == all { "all figures".to_owned() } else { once.join(", ") };
+    format!("{names}: {}", shorten(&plain(note), TEXT_WIDTH_MAX))
+}
+
+/// `BEFORE 3 of 4 documents have it`, where a side has documents without the figure.
+fn documents_words(documents: [usize; 2], row: &Row) -> Option<String> {
+    let sides = [(Side::Before, row.runs_before, documents[0]), (Side::After, row.runs_after, documents[1])];
+    // Without any, the row's reason says why.
+    let is_part = |(_, have, all): &(Side, usize, usize)| (1..*all).contains(have);
+    let words = |(side, have, all): (Side, usize, usize)| {
+        let have_it = if have == 1 { "has it" } else { "have it" };
+        format!("{have} of {all} documents {} {have_it}", side.word())
+    };
+    let words: Vec<String> = sides.into_iter().filter(is_part).map(words).collect();
+    (!words.is_empty()).then(|| format!("{}, and the figure is of these", words.join(", ")))
 }
 
 /// What a row is called.
@@ -303,22 +379,50 @@ fn explanation_words(explanation: &Explanation) -> String {
     format!("{what} went from {} to {}: {meaning}.", per_io(before), per_io(after))
 }
 
-/// How ratios and intervals were made.
+/// How ratios and intervals were made, and what is in no interval.
 fn legend(comparison: &Comparison) -> String {
     let is_bench = comparison.groups.first().is_some_and(|group| group.kind == GroupKind::Case);
-    let how = match is_bench {
-        true => {
-            "BEFORE and AFTER are medians over rounds. The ratio is the median of the ratios of all rounds, with the interval of the \
-             Mann-Whitney test; without rounds in the documents it is that of the medians."
+    let several = comparison.has_several_runs();
+    let how = match comparison.sample() {
+        Sample::Runs => how_of_runs(comparison, is_bench),
+        Sample::Rounds if is_bench => {
+            let of_all = if several { " of all documents of a side" } else { "" };
+            format!(
+                "BEFORE and AFTER are medians over rounds{of_all}. The ratio is the median of the ratios of all rounds, with the interval of \
+                 the Mann-Whitney test; without rounds in the documents it is that of the medians."
+            )
         }
-        false => {
-            "A ratio is AFTER by BEFORE, of the sums over all intervals. Its interval is Fieller's, from how much the intervals of each \
-             document differ."
+        Sample::Rounds => {
+            let of_all = if several { "a side's documents" } else { "each document" };
+            format!(
+                "A ratio is AFTER by BEFORE, of the sums over all intervals. Its interval is Fieller's, from how much the intervals of \
+                 {of_all} differ."
+            )
         }
+    };
+    let without = match comparison.sample() {
+        Sample::Runs => {
+            "What did not differ between these runs, such as the boot if all are of one, or the day, is in no interval.".to_owned()
+        }
+        Sample::Rounds => format!(
+            "What differs from run to run, from boot to boot or from day to day is {} no interval: for that, compare {RUNS_MIN} documents of \
+             each side or more (--before, --after).",
+            if several { "accounted for in" } else { "in" }
+        ),
     };
     format!(
         "{how} ? marks an interval that contains 1, so that the sign is uncertain; of figures that did not change, one in twenty has no ? by \
-         chance. What differs from run to run, from boot to boot or from day to day is in no interval: to see that, compare several documents \
-         of each side."
+         chance. {without}"
+    )
+}
+
+/// How ratios and intervals were made of several runs.
+fn how_of_runs(comparison: &Comparison, is_bench: bool) -> String {
+    let [before, after] =
+        [&comparison.runs.before, &comparison.runs.after].map(|runs| grouped(runs.len() as u64));
+    let figure = if is_bench { "median" } else { "figure" };
+    format!(
+        "BEFORE is the mean of {before} runs, and AFTER of {after}: of each run its {figure}. A ratio is AFTER by BEFORE. Its interval is \
+         Fieller's, from how much the runs of each side differ, so what differs from run to run is in it; rounds within a run are not."
     )
 }
