@@ -9,9 +9,9 @@ use serde::Serialize;
 pub enum Quantity {
     /// Completed requests or packets, always per second.
     Io,
-    /// CPU nanoseconds of DMA mapping, of all stages or of one.
+    /// CPU nanoseconds of DMA mapping with what watching added, of all stages or of one.
     CpuNs,
-    /// CPU nanoseconds of DMA mapping without those of the programs that counted, about.
+    /// CPU nanoseconds of DMA mapping without what watching added, of all stages or of one.
     CpuWithoutWatchingNs,
     /// Calls that mapped memory.
     Maps,

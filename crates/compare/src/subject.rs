@@ -3,13 +3,15 @@
 use crate::explanation::Counts;
 use crate::quantity::{Quantity, Unit};
 use crate::rate::Round;
-use crate::watched::{Adapter, Watched, stage_ns};
+use crate::watched::{Adapter, Watched, stage_net_ns, stage_ns};
 use std::collections::BTreeMap;
 use toll::Stage;
 use watch::{Action, Activity, Completed, Mapping};
 
 /// Sums by interval may differ from those of all the time by this share: by rounding.
 const ROUNDING: f64 = 1e-9;
+/// The same where what watching added was taken off, which is not done below 0 in an interval.
+const NET_ROUNDING: f64 = 0.01;
 
 /// A count: a quantity, and the stage where it is CPU time of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +134,10 @@ impl Device<'_> {
             (Quantity::Io, ..) => Some(self.io(&adapter.completed) as f64),
             (Quantity::CpuNs, None, _) => Some(adapter.ns()),
             (Quantity::CpuNs, Some(stage), _) => Some(stage_ns(&adapter.stages, stage) as f64),
-            (Quantity::CpuWithoutWatchingNs, ..) => Some(adapter.ns() - adapter.programs_ns()?),
+            (Quantity::CpuWithoutWatchingNs, None, _) => adapter.net_ns(),
+            (Quantity::CpuWithoutWatchingNs, Some(stage), _) => {
+                stage_net_ns(&adapter.stages, stage).map(|ns| ns as f64)
+            }
             (Quantity::BouncedBytes, _, Some(action)) => {
                 Some(adapter.count(action).map_or(0.0, |one| one.bytes as f64))
             }
@@ -155,6 +160,8 @@ fn mapping_count(count: Count, mapping: &Mapping) -> Option<u64> {
     Some(match (count.quantity, count.stage) {
         (Quantity::CpuNs, None) => mapping.ns,
         (Quantity::CpuNs, Some(stage)) => stage_ns(&mapping.stages, stage),
+        (Quantity::CpuWithoutWatchingNs, None) => mapping.net_ns()?,
+        (Quantity::CpuWithoutWatchingNs, Some(stage)) => stage_net_ns(&mapping.stages, stage)?,
         (Quantity::Maps, _) => mapping.maps,
         (Quantity::Unmaps, _) => mapping.unmaps,
         (Quantity::Iovas, _) => mapping.iovas,
@@ -204,6 +211,11 @@ impl Subject<'_> {
         (total.amount / total.units).is_finite().then_some(total)
     }
 
+    /// Whether times without watching are known as a whole.
+    pub(crate) fn knows_watching(&self) -> bool {
+        self.document.knows_watching()
+    }
+
     /// The share of calls that were not counted.
     pub(crate) fn lost_share(&self) -> f64 {
         self.document.lost_share()
@@ -240,7 +252,11 @@ impl Subject<'_> {
         }
         let added: f64 = rounds.iter().map(|round| round.amount).sum();
         let sum = self.sum(count).ok_or("not known")?;
-        let is_whole = (added - sum).abs() <= sum * ROUNDING;
+        let rounding = match count.quantity {
+            Quantity::CpuWithoutWatchingNs => NET_ROUNDING,
+            _ => ROUNDING,
+        };
+        let is_whole = (added - sum).abs() <= sum * rounding;
         if is_whole { Ok(rounds) } else { Err("intervals do not add up to the sum") }
     }
 

@@ -203,11 +203,13 @@ fn group(subjects: Both<&[Subject<'_>]>, kind: GroupKind, name: String, sample: 
     if unit != Unit::Second {
         rows.push(self::row(subjects, Count::of(Quantity::Io), Unit::Second, sample));
     }
-    rows.push(row(Count::of(Quantity::CpuNs)));
-    rows.push(row(Count::of(Quantity::CpuWithoutWatchingNs)));
     let all = || subjects.before.iter().chain(subjects.after);
+    let [with, without] = [Quantity::CpuNs, Quantity::CpuWithoutWatchingNs];
+    let [other, of_stages] =
+        if all().all(Subject::knows_watching) { [with, without] } else { [without, with] };
+    rows.extend([other, of_stages].map(Count::of).map(row));
     let stages: BTreeSet<_> = all().flat_map(Subject::stages).collect();
-    let of_stage = |stage| Count { quantity: Quantity::CpuNs, stage: Some(stage) };
+    let of_stage = |stage| Count { quantity: of_stages, stage: Some(stage) };
     rows.extend(stages.into_iter().map(of_stage).map(row));
     rows.extend(COUNTS.map(Count::of).map(row));
     // Documents that counted nothing say nothing, as their rows do.
@@ -309,7 +311,8 @@ fn row(subjects: Both<&[Subject<'_>]>, count: Count, unit: Unit, sample: Sample)
 
 /// The ratio with its interval, or why there is none.
 fn interval(counted: Both<&Counted<'_>>, count: Count, unit: Unit, sample: Sample) -> Result<Ratio, String> {
-    if count.quantity == Quantity::CpuWithoutWatchingNs {
+    let all = || counted.before.subjects.iter().chain(&counted.after.subjects);
+    if count.quantity == Quantity::CpuWithoutWatchingNs && !all().all(|subject| subject.knows_watching()) {
         return Err("the part of watching is known only about".to_owned());
     }
     let rates = match sample {

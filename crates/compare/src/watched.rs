@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use toll::Stage;
-use watch::{Action, Completed, FUNCTIONS, INTERVALS_MAX, Interval, Losses, StageSummary};
+use watch::{Action, Completed, FUNCTIONS, HookCost, INTERVALS_MAX, Interval, Losses, StageSummary};
 
 /// Devices that are compared at most, so that a made-up document does not take hours.
 const ADAPTERS_MAX: usize = 4096;
@@ -23,6 +23,9 @@ pub(crate) struct Watched {
     pub(crate) unwatched: Vec<Unwatched>,
     pub(crate) losses: Losses,
     pub(crate) calls: u64,
+    /// Absent in older documents, which do not know the whole cost of a call.
+    #[serde(default)]
+    pub(crate) hooks: Vec<HookCost>,
     pub(crate) adapters: Vec<Adapter>,
     pub(crate) intervals: Vec<Interval>,
 }
@@ -51,6 +54,11 @@ pub(crate) struct ActionCount {
 }
 
 impl Watched {
+    /// Whether the whole cost of watching a call was measured, so that times without it are known.
+    pub(crate) fn knows_watching(&self) -> bool {
+        !self.hooks.is_empty() && self.hooks.iter().all(|cost| cost.is_measured)
+    }
+
     /// The share of calls that were not counted.
     pub(crate) fn lost_share(&self) -> f64 {
         let lost = self.losses.total() as f64;
@@ -81,10 +89,15 @@ impl Adapter {
         self.stages.iter().map(|stage| stage.ns as f64).sum()
     }
 
-    /// Nanoseconds of programs that counted, about; `None` if that was not measured.
-    pub(crate) fn programs_ns(&self) -> Option<f64> {
-        self.stages.iter().map(|stage| stage.programs_ns.map(|ns| ns as f64)).sum()
+    /// Nanoseconds without those that watching added; `None` if that was not measured.
+    pub(crate) fn net_ns(&self) -> Option<f64> {
+        self.stages.iter().map(|stage| stage.net_ns().map(|ns| ns as f64)).sum()
     }
+}
+
+/// Nanoseconds of a stage without those that watching added; 0 if it is not there, `None` if that was not measured.
+pub(crate) fn stage_net_ns(stages: &[StageSummary], stage: Stage) -> Option<u64> {
+    stages.iter().find(|one| one.stage == stage).map_or(Some(0), StageSummary::net_ns)
 }
 
 /// Nanoseconds of a stage; 0 if it is not there.

@@ -63,11 +63,34 @@ fn three_runs_of_each_side_give_intervals_from_runs() {
     assert_eq!((maps.ratio, maps.ratio_low, maps.ratio_high), (Some(1.0), Some(1.0), Some(1.0)));
     let invalidations = row(disk(&found), Quantity::Invalidations);
     assert_eq!((invalidations.ratio, invalidations.ratio_high), (Some(0.0), Some(0.0)));
-    let without = row(disk(&found), Quantity::CpuWithoutWatchingNs);
-    assert_eq!(
-        (without.sample, without.reason.as_deref()),
-        (None, Some("the part of watching is known only about"))
-    );
+}
+
+/// Stages are those of the time without watching, and this has an interval, unless a document knows it only about.
+#[test]
+fn times_are_without_watching_where_that_is_known() {
+    let mut before = watched(&STRICT, 9, 1);
+    let after = watched(&LAZY, 9, 2);
+    let known = compared(&before, &after).unwrap();
+    let without = row(disk(&known), Quantity::CpuWithoutWatchingNs);
+    assert!(without.interval().is_some(), "{without:?}");
+    let stages = |found: &Comparison| {
+        let rows = disk(found).rows.iter().filter(|row| row.stage.is_some());
+        let before = |row: &Row| (row.quantity, row.before.unwrap());
+        rows.map(before).collect::<Vec<_>>()
+    };
+    let sum: f64 = stages(&known).iter().map(|stage| stage.1).sum();
+    assert!((sum / without.before.unwrap() - 1.0).abs() < 1e-6, "{:?} {without:?}", stages(&known));
+    assert!(stages(&known).iter().all(|stage| stage.0 == Quantity::CpuWithoutWatchingNs));
+    for hooks in
+        [json!([]), json!([{"hook": "probe", "inside_ns": 0, "outside_ns": 9, "is_measured": false}])]
+    {
+        before["hooks"] = hooks;
+        let about = compared(&before, &after).unwrap();
+        let without = row(disk(&about), Quantity::CpuWithoutWatchingNs);
+        let reason = Some("the part of watching is known only about");
+        assert_eq!((without.interval(), without.reason.as_deref()), (None, reason));
+        assert!(stages(&about).iter().all(|stage| stage.0 == Quantity::CpuNs));
+    }
 }
 
 /// Two documents are compared as ever, and each row says so.

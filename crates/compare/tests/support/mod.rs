@@ -10,8 +10,8 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 use toll::Stage;
 use watch::{
-    Action, ActionSummary, Activity, AdapterSummary, Completed, Interval, Losses, Mapping, Record,
-    StageSummary, Tally,
+    Action, ActionSummary, Activity, AdapterSummary, Completed, HookCost, HookKind, Interval, Losses,
+    Mapping, Record, StageSummary, Tally,
 };
 
 pub(crate) const DISK: &str = "0000:3b:00.0";
@@ -154,7 +154,12 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         unwatched: Vec::new(),
         losses: Losses::default(),
         program_ns: Some(60.0),
-        hooks: Vec::new(),
+        hooks: vec![HookCost {
+            hook: HookKind::Trampoline,
+            inside_ns: 20.0,
+            outside_ns: 40.0,
+            is_measured: true,
+        }],
         calls: 4_000_000,
         adapters: names.iter().map(|name| summary(name, &intervals)).collect(),
         hardware_counts: Vec::new(),

@@ -87,7 +87,8 @@ fn verdict(comparison: &Comparison) -> String {
 
 /// What all adapters, or the only one, cost.
 fn verdict_of_group(group: &Group) -> String {
-    let cost = group.row(Quantity::CpuNs).map(cost_words);
+    let without = group.row(Quantity::CpuWithoutWatchingNs).filter(|row| row.interval().is_some());
+    let cost = without.or_else(|| group.row(Quantity::CpuNs)).map(cost_words);
     let throughput = group.row(Quantity::Io).and_then(throughput_words);
     let both: Vec<String> = cost.into_iter().chain(throughput).collect();
     both.join("; ")
@@ -289,7 +290,7 @@ fn row_name(row: &Row) -> String {
     let contestant = row.contestant.as_deref().map(plain).unwrap_or_default();
     let quantity = match row.quantity {
         Quantity::Io => "I/O per second",
-        Quantity::CpuNs => "CPU time",
+        Quantity::CpuNs => "CPU time with watching",
         Quantity::CpuWithoutWatchingNs => "CPU time without watching",
         Quantity::Maps => "maps",
         Quantity::Unmaps => "unmaps",
