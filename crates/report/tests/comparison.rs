@@ -194,5 +194,5 @@ fn what_nothing_was_counted_of_has_no_table() {
     };
     let shown = text(&found, 100);
     assert!(!shown.contains("95 % interval\n"), "{shown}");
-    assert!(shown.contains("CPU time, CPU time without watching, dma-map,"), "{shown}");
+    assert!(shown.contains("CPU time with watching, CPU time without watching, dma-map,"), "{shown}");
 }
