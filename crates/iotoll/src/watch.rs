@@ -48,7 +48,8 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     WholeFile::check(args.html.as_deref())?;
     prices::expect_new(args.prices.as_deref())?;
     let stop = interrupt::stop_flag()?;
-    let mut session = Session::start(args.adapters.clone())?;
+    let start_session = if args.stacks { Session::start_sampling } else { Session::start };
+    let mut session = start_session(args.adapters.clone())?;
     let mut command = start(args)?;
     let seconds = args.seconds.or(command.is_none().then_some(SECONDS_DEFAULT)).map(Duration::from_secs_f64);
     let (begun, mut last) = (Instant::now(), Instant::now());
@@ -87,6 +88,10 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
 
 /// What could not be counted, and what was seen of the reasons.
 fn uncounted(record: &Record) -> Vec<String> {
+    if let Some(stacks) = &record.stacks {
+        let why = stacks.unknown.iter();
+        return why.map(|why| format!("CPU time by stage is unknown, because {why}")).collect();
+    }
     let refused = match (&record.uncounted, record.unwatched.first()) {
         (Some(why), _) => format!("the kernel's DMA functions were not counted: {why}"),
         (None, Some(first)) => format!(

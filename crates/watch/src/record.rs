@@ -2,6 +2,7 @@
 
 use crate::completed::Completed;
 use crate::hardware_counters::HardwareCount;
+use crate::stacks::Stacks;
 use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub struct Record {
     pub adapters: Vec<AdapterSummary>,
     /// Counters of IOMMUs and PCIe root ports; empty if the machine has none, or the kernel no driver for them.
     pub hardware_counts: Vec<HardwareCount>,
+    /// CPU time by stage from sampled call stacks; `None` if they were not asked for.
+    pub stacks: Option<Stacks>,
     /// The course of time.
     pub intervals: Vec<Interval>,
 }

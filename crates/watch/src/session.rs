@@ -4,6 +4,7 @@ use crate::completed::{Completed, completed};
 use crate::function::{Action, Function};
 use crate::hardware_counters::{HardwareCount, HardwareCounters};
 use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, UnwatchedFunction};
+use crate::stacks::{Event, Sampler, Stacks};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
 use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
@@ -16,6 +17,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Session {
     watcher: Result<Watcher, WatchError>,
+    sampler: Option<Result<Sampler, String>>,
     hardware_counters: HardwareCounters,
     /// Their counts up to the end of the last interval.
     hardware_counts: Vec<HardwareCount>,
@@ -41,16 +43,41 @@ impl Session {
     /// # Errors
     /// [`WatchError::NoAdapter`] and [`WatchError::Read`]
     pub fn start(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, Watcher::start, None)
+    }
+
+    /// Begins as [`Self::start`], but samples call stacks instead of attaching programs to the kernel's functions. If they can't be sampled
+    /// where interrupts are off, nothing is sampled, and [`Stacks::unknown`] says why.
+    ///
+    /// # Errors
+    /// [`WatchError::NoAdapter`]
+    pub fn start_sampling(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, || Err(WatchError::Sampled), Some(Event::Cycles))
+    }
+
+    /// The same by the kernel's timer, which tests hold it against: it takes no samples where interrupts are off.
+    #[doc(hidden)]
+    pub fn start_sampling_by_timer(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, || Err(WatchError::Sampled), Some(Event::Timer))
+    }
+
+    fn start_with(
+        chosen: Vec<Bdf>,
+        watcher: impl FnOnce() -> Result<Watcher, WatchError>,
+        event: Option<Event>,
+    ) -> Result<Self, WatchError> {
         let is_here = |adapter: &Bdf| Path::new("/sys/bus/pci/devices").join(adapter.to_string()).exists();
         if let Some(adapter) = chosen.iter().find(|adapter| !is_here(adapter)) {
             return Err(WatchError::NoAdapter(*adapter));
         }
         let chosen = chosen.iter().map(Bdf::to_string).collect();
-        let mut watcher = Watcher::start();
+        let mut watcher = watcher();
+        let sampler = event.map(Sampler::start);
         let hardware_counters = HardwareCounters::start();
         let first = snapshot(&mut watcher)?;
         Ok(Self {
             watcher,
+            sampler,
             hardware_counters,
             hardware_counts: Vec::new(),
             last: first.clone(),
@@ -79,7 +106,11 @@ impl Session {
     }
 
     /// Ends watching. The record reaches to the end of the last interval.
-    pub fn finish(self) -> Record {
+    pub fn finish(mut self) -> Record {
+        let stacks = self.sampler.take().map(|sampler| match sampler {
+            Ok(sampler) => Stacks::of(sampler.finish(), self.completed()),
+            Err(why) => Stacks::unknown(why),
+        });
         let adapters = self.between(&self.first, &self.last);
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
         let watcher = self.watcher.as_ref();
@@ -100,8 +131,18 @@ impl Session {
             calls: self.last.reading.calls().saturating_sub(self.first.reading.calls()),
             adapters,
             hardware_counts: self.hardware_counts,
+            stacks,
             intervals: self.intervals,
         }
+    }
+
+    /// What all adapters completed, also those that were not chosen.
+    fn completed(&self) -> Completed {
+        let mut all = Completed::default();
+        for (adapter, now) in &self.last.completed {
+            all += now.since(&self.first.completed.get(adapter).copied().unwrap_or_default());
+        }
+        all
     }
 
     fn between(&self, earlier: &Snapshot, later: &Snapshot) -> Vec<AdapterSummary> {

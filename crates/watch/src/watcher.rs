@@ -55,6 +55,9 @@ pub enum WatchError {
     /// An adapter to watch is not there.
     #[error("no PCI device {0} in /sys/bus/pci/devices")]
     NoAdapter(Bdf),
+    /// Nobody asked for it.
+    #[error("call stacks are sampled instead")]
+    Sampled,
     /// A table can't be read.
     #[error("the kernel's BPF tables can't be read ({0})")]
     Read(io::Error),

@@ -19,6 +19,7 @@ CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "program_ns": 'DOUBLE',
     "schema": 'VARCHAR',
     "seconds": 'DOUBLE',
+    "stacks": 'STRUCT("all" STRUCT("cores" DOUBLE, "cores_interval" DOUBLE[], "ns_per_io" DOUBLE, "ns_per_io_interval" DOUBLE[], "samples" UBIGINT), "cpus" BIGINT, "cycle_ns" DOUBLE[], "cycles" DOUBLE, "cycles_per_sample" UBIGINT, "evidence" VARCHAR, "interrupts_off_samples" UBIGINT, "io" STRUCT("name" VARCHAR, "number" UBIGINT), "kernel_samples" UBIGINT, "lost_samples" UBIGINT, "malformed_bytes" UBIGINT, "paths" STRUCT("functions" VARCHAR[], "samples" UBIGINT, "stage" VARCHAR)[], "program_samples" UBIGINT, "samples" UBIGINT, "stages" STRUCT("cores" DOUBLE, "cores_interval" DOUBLE[], "ns_per_io" DOUBLE, "ns_per_io_interval" DOUBLE[], "samples" UBIGINT, "stage" VARCHAR)[], "throttled" UBIGINT, "unknown" VARCHAR)',
     "uncounted": 'VARCHAR',
     "unwatched": 'STRUCT("function" VARCHAR, "why" VARCHAR)[]',
     "warnings": 'VARCHAR[]'

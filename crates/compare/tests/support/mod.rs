@@ -155,6 +155,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         calls: 4_000_000,
         adapters: names.iter().map(|name| summary(name, &intervals)).collect(),
         hardware_counts: Vec::new(),
+        stacks: None,
         intervals,
     };
     let machine = HostSummary {

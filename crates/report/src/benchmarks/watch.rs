@@ -1,6 +1,6 @@
 //! What DMA mapping cost on the running kernel: a line for each interval while it is watched, and the page at its end.
 
-use super::watch_drawings;
+use super::{stacks, watch_drawings};
 use crate::page::fact::Fact;
 use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::table::{Row, Table};
@@ -67,6 +67,9 @@ pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
     for adapter in &record.adapters {
         let gain = gains.iter().find(|gain| gain.address.to_string() == adapter.adapter);
         add_adapter(&mut page, adapter, record, gain);
+    }
+    if let Some(stacks) = &record.stacks {
+        stacks::add_stacks(&mut page, stacks);
     }
     add_hardware_counts(&mut page, record);
     page.blocks.extend(watch_drawings::courses(record).into_iter().map(Block::Drawing));
@@ -259,7 +262,7 @@ fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
 }
 
 /// A share of a core: thousandths, unless that is less than one.
-fn cores(share: f64) -> String {
+pub(super) fn cores(share: f64) -> String {
     if share >= 0.001 { format!("{share:.3}") } else { figure(share) }
 }
 
