@@ -80,3 +80,33 @@ pub(super) fn setting(name: &str) -> String {
     let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name));
     text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_name_what_is_missing() {
+        let words = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            refusal(error, |error| SamplerError::Open { cpu: 3, error }).to_string()
+        };
+        for code in [libc::EACCES, libc::EPERM] {
+            let words = words(code);
+            assert!(
+                words.contains("expected root, or CAP_PERFMON; kernel.perf_event_paranoid is "),
+                "{words}"
+            );
+        }
+        for code in [libc::ENOENT, libc::EOPNOTSUPP] {
+            assert!(words(code).contains("the kernel counts no cycles of this CPU"), "{}", words(code));
+        }
+        assert!(
+            words(libc::EMFILE).starts_with("the counters of CPU 3 can't be opened: Too many open files")
+        );
+        let error = io::Error::from_raw_os_error(libc::EPERM);
+        let memory = SamplerError::Memory { error, kib: 512, limit: setting("perf_event_mlock_kb") };
+        let (words, limit) = (memory.to_string(), setting("perf_event_mlock_kb"));
+        assert!(words.contains("512 KiB for each CPU") && words.ends_with(&limit), "{words}");
+    }
+}

@@ -230,6 +230,8 @@ const INTERRUPTS: &[&str] = &[
     "asm_sysvec_*",
     "sysvec_*",
     "asm_exc_page_fault",
+    "asm_fred_*",
+    "fred_*",
     "__do_softirq",
     "handle_softirqs",
     "el1_interrupt",

@@ -20,7 +20,7 @@ pub(super) enum SymbolError {
     #[error("{PATH}: {0}")]
     Read(io::Error),
     #[error(
-        "{PATH} shows no addresses: expected root, or CAP_SYSLOG, and kernel.kptr_restrict at most 1, not {0}"
+        "{PATH} shows no addresses: expected root, or CAP_SYSLOG; kernel.kptr_restrict is {0}, and 2 hides them from all"
     )]
     Hidden(String),
 }
