@@ -109,7 +109,7 @@ impl Session {
     pub fn finish(mut self) -> Record {
         let stacks = self.sampler.take().map(|sampler| match sampler {
             Ok(sampler) => Stacks::of(sampler.finish(), self.completed()),
-            Err(why) => Stacks::unknown(why),
+            Err(why) => Stacks::without_samples(why),
         });
         let adapters = self.between(&self.first, &self.last);
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();

@@ -166,7 +166,7 @@ pub(crate) struct Sampled {
 
 impl Stacks {
     /// Nothing, and why.
-    pub(crate) fn unknown(why: String) -> Self {
+    pub(crate) fn without_samples(why: String) -> Self {
         Self::of(Sampled { evidence: Some(Err(why)), ..Sampled::default() }, Completed::default())
     }
 
