@@ -274,7 +274,7 @@ fn samples_are_shown_with_their_intervals() {
 #[test]
 fn without_a_source_that_is_not_maskable_nothing_is_claimed() {
     let why = "the kernel has no counters of this CPU";
-    let told = shown(Stacks { unknown: Some(why.to_owned()), all: None, stages: Vec::new(), ..stacks() });
+    let told = shown(Stacks { unknown: Some(why.to_owned()), ..stacks() });
     assert!(told.contains("Unknown, because the kernel has no counters of this CPU."), "{told}");
     assert!(!told.contains("DMA mapping took 0.060") && !told.contains("functions that ran"), "{told}");
 }
