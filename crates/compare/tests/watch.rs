@@ -238,7 +238,8 @@ fn lazy_mode_of_a_real_kernel_is_told_by_its_counts() {
     let found = compared(&strict, &lazy).unwrap();
     let disk = found.groups.iter().find(|group| group.name == "0000:00:05.0").unwrap();
     assert_eq!(row(disk, Quantity::Invalidations).ratio, Some(0.0));
-    let [with, without] = [Quantity::CpuNs, Quantity::CpuWithoutWatchingNs].map(|of| row(disk, of).interval().unwrap());
+    let [with, without] =
+        [Quantity::CpuNs, Quantity::CpuWithoutWatchingNs].map(|of| row(disk, of).interval().unwrap());
     assert!(without.low > 0.7 && without.high < 0.8, "{without:?}");
     assert!(with.high < without.low, "watching makes it look like more: {with:?}");
     assert_eq!(row(disk, Quantity::Maps).ratio, Some(1.0));

@@ -564,15 +564,21 @@ pub(crate) enum Bench {
 Examples:
   sudo iotoll watch
   sudo iotoll watch --adapter 0000:3b:00.0 -- fio --name=read --filename=/dev/nvme0n1 --readonly --rw=randread --runtime=10
-  sudo iotoll watch --sample --seconds 300
+  sudo iotoll watch --max-cores --seconds 300
+  sudo iotoll watch --stacks --seconds 60
 
 Changes nothing. BPF programs count calls of the kernel's DMA functions and their time; they end with iotoll, also if it is killed. \
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, says why, and exits with status 1.")]
+Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, says why, and exits with status 1.
+
+With --stacks it attaches no program: the CPUs' counters of cycles interrupt each CPU at most 999 times a second, and all together at most 4,000 \
+times, and the kernel's call stack then says which stage of DMA mapping was running. That costs nothing per I/O and changes no function, \
+but tells neither adapters nor calls apart. Needs root, or CAP_PERFMON and CAP_SYSLOG, and counters whose interrupts also come where the \
+kernel has its interrupts off; without these it says why, and exits with status 1.")]
 pub(crate) struct Watch {
     /// PCI address of an adapter to show; can be repeated [default: all]
     #[arg(long = "adapter", value_name = "ADDRESS")]
     pub(crate) adapters: Vec<Bdf>,
-    /// Seconds to watch [default: until COMMAND ends, or 10; 120 with --sample]
+    /// Seconds to watch [default: until COMMAND ends, or 10; 120 with --max-cores]
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
     /// Count only part of the time, so that watching takes at most CORES of a core; for busy hosts [default CORES: 0.02]
@@ -584,10 +590,13 @@ pub(crate) struct Watch {
         default_missing_value = "0.02",
         value_parser = parse_cores
     )]
-    pub(crate) sample: Option<f64>,
+    pub(crate) max_cores: Option<f64>,
     /// Seconds between two lines of each adapter
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_seconds)]
     pub(crate) interval: f64,
+    /// Sample call stacks instead of attaching programs to the kernel's functions
+    #[arg(long, conflicts_with_all = ["prices", "max_cores"])]
+    pub(crate) stacks: bool,
     /// Also write an HTML page: the course of time, and flame graphs of the kernel's functions
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 
 /// Seconds without a command and without `--seconds`.
 const SECONDS_DEFAULT: f64 = 10.0;
-/// The same with `--sample`, which counts a part of them.
-const SAMPLED_SECONDS_DEFAULT: f64 = 120.0;
+/// The same with `--max-cores`, which counts a part of them.
+const PART_TIME_SECONDS_DEFAULT: f64 = 120.0;
 /// How often it looks whether to end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -53,12 +53,13 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     WholeFile::check(args.html.as_deref())?;
     prices::expect_new(args.prices.as_deref())?;
     let stop = interrupt::stop_flag()?;
-    let mut session = match args.sample {
-        Some(max_cores) => Session::start_sampled(args.adapters.clone(), max_cores)?,
+    let mut session = match args.max_cores {
+        _ if args.stacks => Session::start_sampling(args.adapters.clone())?,
+        Some(max_cores) => Session::start_part_time(args.adapters.clone(), max_cores)?,
         None => Session::start(args.adapters.clone())?,
     };
     let mut command = start(args)?;
-    let default = if args.sample.is_some() { SAMPLED_SECONDS_DEFAULT } else { SECONDS_DEFAULT };
+    let default = if args.max_cores.is_some() { PART_TIME_SECONDS_DEFAULT } else { SECONDS_DEFAULT };
     let seconds = args.seconds.or(command.is_none().then_some(default)).map(Duration::from_secs_f64);
     let begun = Instant::now();
     let interval = Duration::from_secs_f64(args.interval);
@@ -96,6 +97,10 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
 
 /// What could not be counted, and what was seen of the reasons.
 fn uncounted(record: &Record) -> Vec<String> {
+    if let Some(stacks) = &record.stacks {
+        let why = stacks.unknown.iter();
+        return why.map(|why| format!("CPU time by stage is unknown, because {why}")).collect();
+    }
     let refused = match (&record.uncounted, record.unwatched.first()) {
         (Some(why), _) => format!("the kernel's DMA functions were not counted: {why}"),
         (None, Some(first)) => format!(

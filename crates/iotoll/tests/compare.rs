@@ -85,6 +85,34 @@ fn a_document_of_watch_is_read() {
     );
 }
 
+/// Stacks are sampled, or the document says why not, and then claims no time.
+#[test]
+fn a_document_of_sampled_stacks_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = iotoll(&["watch", "--stacks", "--json", "--seconds", "0.2"]);
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((record["functions"].as_array().unwrap().len(), &record["calls"]), (0, &0.into()));
+    let (stacks, warnings) = (&record["stacks"], record["warnings"].as_array().unwrap());
+    match stacks["unknown"].as_str() {
+        None => {
+            assert!(warnings.is_empty() && stacks["evidence"].is_string(), "{record}");
+            assert_eq!(output.status.code(), Some(0));
+        }
+        Some(why) => {
+            assert_eq!(warnings, &[format!("CPU time by stage is unknown, because {why}")]);
+            assert!(stacks["all"].is_null() && stacks["stages"].as_array().unwrap().is_empty(), "{stacks}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+    let sampled = folder.path().join("sampled.json");
+    fs::write(&sampled, &output.stdout).unwrap();
+    let sampled = sampled.to_str().unwrap();
+    let compared = iotoll(&["compare", sampled, sampled]);
+    assert_eq!(compared.status.code(), Some(0), "{}", text(&compared.stderr));
+    let both = iotoll(&["watch", "--stacks", "--prices", "list.toml"]);
+    assert_eq!(both.status.code(), Some(2), "samples time no event");
+}
+
 #[test]
 fn what_can_t_be_compared_is_an_error_of_one_line() {
     let [strict, lazy] = documents();

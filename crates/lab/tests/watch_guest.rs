@@ -387,11 +387,11 @@ fn a_part_of_the_reads_is_counted() {
     let script = format!(
         "busybox mount -t tracefs tracefs /sys/kernel/tracing\n\
          while :; do echo \"hooked functions: $({count})\"; busybox sleep 1; done & looking=$!\n\
-         /lab/sample_reads /dev/nvme0n1 {ADAPTER} {seconds} {max_cores} 2>&1\nkill $looking\n"
+         /lab/part_time_reads /dev/nvme0n1 {ADAPTER} {seconds} {max_cores} 2>&1\nkill $looking\n"
     );
     let machine = pc(V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1");
     let machine = Machine { processors: TWO_CPUS_IN_TURN, ..machine };
-    let Some(counts) = machine.run("sample_reads", &script) else { return };
+    let Some(counts) = machine.run("part_time_reads", &script) else { return };
     let console = &counts.console;
     let (windows, requests) = (counts.get("windows"), counts.get("requests"));
     assert!(windows >= 3 && requests > 1000 * windows, "{console}");

@@ -8,6 +8,7 @@ mod map_threads;
 mod memtype;
 mod net;
 mod net_drawings;
+mod stacks;
 mod transfer;
 mod watch;
 mod watch_drawings;

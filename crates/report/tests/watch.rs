@@ -5,8 +5,9 @@ use host::diagnose::{DmaPath, Id, MeasuredGain};
 use report::{Length, Style, html, text, watch, watch_interval};
 use toll::Stage;
 use watch::{
-    Action, ActionSummary, Activity, AdapterSummary, Completed, HardwareCount, HookCost, HookKind, Interval,
-    Losses, Mapping, Path, Record, Sampling, StageSummary, StaysMapped, Tally,
+    Action, ActionSummary, Activity, AdapterSummary, Completed, CompletedIo, Evidence, HardwareCount,
+    HookCost, HookKind, Interval, Losses, Mapping, PartTime, Path, Record, SampledPath, SampledStage,
+    SampledTime, Stacks, StageSummary, StaysMapped, Tally,
 };
 
 const DISK: &str = "0000:3b:00.0";
@@ -51,7 +52,7 @@ fn record(adapter: &str) -> Record {
     }];
     Record {
         seconds: 2.0,
-        sampling: None,
+        part_time: None,
         uncounted: None,
         assumes_parameters: true,
         functions: vec!["dma_map_page_attrs", "iommu_map"],
@@ -63,6 +64,7 @@ fn record(adapter: &str) -> Record {
         calls: 2000,
         adapters,
         hardware_counts: Vec::new(),
+        stacks: None,
         intervals: vec![interval(adapter, 1.0, true), interval(adapter, 2.0, true)],
     }
 }
@@ -247,14 +249,102 @@ fn times_are_without_what_watching_added() {
 }
 
 #[test]
-fn sampling_says_how_much_was_counted_and_what_it_took() {
+fn counting_a_part_says_how_much_was_counted_and_what_it_took() {
     let shown = |cores| {
-        let sampling = Some(Sampling { max_cores: 0.02, cores, elapsed_s: 120.0 });
-        let text =
-            text(&watch(&head(), &Record { sampling, ..record(DISK) }, &[]), 100, Style::Plain, Length::Full);
+        let part_time = Some(PartTime { max_cores: 0.02, cores, elapsed_s: 120.0 });
+        let text = text(
+            &watch(&head(), &Record { part_time, ..record(DISK) }, &[]),
+            100,
+            Style::Plain,
+            Length::Full,
+        );
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let kept = "2.00 s of 120 s, so that watching takes at most 0.020 of a core; it took";
     assert!(shown(0.019).contains(&format!("{kept} 0.019 ")), "{}", shown(0.019));
     assert!(shown(0.05).contains(&format!("{kept} 0.050, more than it might")), "{}", shown(0.05));
+}
+
+/// 600 of 10,000 samples in two stages.
+fn stacks() -> Stacks {
+    let time = |samples: u64| SampledTime {
+        samples,
+        cores: samples as f64 / 10_000.0,
+        cores_interval: [samples as f64 / 11_000.0, samples as f64 / 9000.0],
+        ns_per_io: Some(samples as f64),
+        ns_per_io_interval: Some([samples as f64 * 0.9, samples as f64 * 1.1]),
+    };
+    let path = |functions: &[&str], stage, samples| SampledPath {
+        functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+        stage,
+        samples,
+    };
+    Stacks {
+        unknown: None,
+        evidence: Some(Evidence::Seen),
+        cpus: 2,
+        cycles_per_sample: 3_000_001,
+        cycle_ns: [0.333, 0.35],
+        cycles: 3e10,
+        samples: 10_000,
+        kernel_samples: 4000,
+        interrupts_off_samples: 800,
+        program_samples: 0,
+        lost_samples: 0,
+        throttled: 0,
+        malformed_bytes: 0,
+        io: Some(CompletedIo { number: 1000, name: "request" }),
+        all: Some(time(600)),
+        stages: [(Stage::TableWrite, 200), (Stage::Invalidation, 400)]
+            .map(|(stage, samples)| SampledStage { stage, time: time(samples) })
+            .to_vec(),
+        paths: vec![
+            path(&["dma_unmap_phys", "qi_submit_sync"], Stage::Invalidation, 300),
+            path(&["dma_unmap_phys", "qi_submit_sync", "<b>"], Stage::Invalidation, 100),
+            path(&["dma_map_phys", "iommu_map"], Stage::TableWrite, 200),
+        ],
+    }
+}
+
+fn shown(stacks: Stacks) -> String {
+    let record = Record { stacks: Some(stacks), ..record(DISK) };
+    let text = text(&watch(&head(), &record, &[]), 120, Style::Plain, Length::Full);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn samples_are_shown_with_their_intervals() {
+    let told = shown(stacks());
+    for words in [
+        "DMA mapping took 0.060 of a core (0.055 to 0.067), 600 ns per request (540 ns to 660 ns).",
+        "invalidation 400 0.040 0.036 to 0.044 400 ns 360 ns to 440 ns",
+        "qi_submit_sync invalidation 300 50 %",
+        "10,000 samples on 2 CPUs, one every 3,000,001 cycles",
+        "800 of 4,000 samples in the kernel; so it is not blind there",
+        "left out nothing",
+    ] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+    let told = shown(Stacks { evidence: Some(Evidence::ByKind), throttled: 3, lost_samples: 7, ..stacks() });
+    for words in
+        ["by the kind of the counter alone", "7 samples found no room; 3 times the kernel stopped a counter"]
+    {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+}
+
+#[test]
+fn without_a_source_that_is_not_maskable_nothing_is_claimed() {
+    let why = "the kernel has no counters of this CPU";
+    let told = shown(Stacks { unknown: Some(why.to_owned()), ..stacks() });
+    assert!(told.contains("Unknown, because the kernel has no counters of this CPU."), "{told}");
+    assert!(!told.contains("DMA mapping took 0.060") && !told.contains("functions that ran"), "{told}");
+}
+
+#[test]
+fn samples_are_drawn_by_their_callers() {
+    let record = Record { stacks: Some(stacks()), ..record(DISK) };
+    let page = html(&watch(&head(), &record, &[]), "watch", "a test");
+    assert!(page.contains("qi_submit_sync: 400 samples, 66.7 %; 300 in itself"), "{page}");
+    assert!(!page.contains("<b>:") && page.contains("&lt;b&gt;: 100 samples"), "{page}");
 }

@@ -1,32 +1,42 @@
 //! Reads a disk past the page cache, and prints what the kernel's DMA functions did for its adapter meanwhile:
 //!
 //! ```text
-//! count_reads /dev/nvme0n1 0000:3b:00.0 1000 4096 1
+//! count_reads /dev/nvme0n1 0000:3b:00.0 1000 4096 1 [stacks|timer]
 //! ```
 //!
 //! The arguments are the disk, its adapter's PCI address, how many reads, the bytes of each, and how many threads share them. A line has a
-//! device (`disk`, `none` for calls that worked for no device), a name and a number.
+//! device (`disk`, `none` for calls that worked for no device), a name and a number. With `stacks` it samples call stacks instead, by the
+//! CPUs' counters, and with `timer` by the kernel's timer.
 
 use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::thread;
-use watch::{AdapterSummary, Record, Session};
+use watch::{AdapterSummary, Record, SampledStage, Session, Stacks};
 
 /// A memory page on each supported machine, and enough for direct reads.
 const ALIGNMENT: usize = 64 << 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [disk, adapter, reads, bytes, threads] = arguments.as_slice() else {
-        return Err("expected: DISK ADAPTER READS BYTES THREADS".into());
+    let [disk, adapter, reads, bytes, threads, way @ ..] = arguments.as_slice() else {
+        return Err("expected: DISK ADAPTER READS BYTES THREADS [stacks|timer]".into());
     };
     let (reads, bytes, threads): (u64, usize, u64) = (reads.parse()?, bytes.parse()?, threads.parse()?);
-    let mut session = Session::start(Vec::new())?;
+    let mut session = match way {
+        [] => Session::start(Vec::new())?,
+        [way] if way == "stacks" => Session::start_sampling(Vec::new())?,
+        [way] if way == "timer" => Session::start_sampling_by_timer(Vec::new())?,
+        _ => return Err(format!("{way:?}; expected stacks or timer").into()),
+    };
     read(disk, reads, bytes, threads)?;
     session.interval()?;
-    print(&session.finish(), adapter);
+    let record = session.finish();
+    match &record.stacks {
+        Some(stacks) => print_stacks(stacks),
+        None => print(&record, adapter),
+    }
     Ok(())
 }
 
@@ -71,6 +81,26 @@ fn print(record: &Record, adapter: &str) {
     }
     for one in &record.unwatched {
         println!("not watched: {}: {}", one.function, one.why);
+    }
+}
+
+fn print_stacks(stacks: &Stacks) {
+    if let Some(why) = &stacks.unknown {
+        println!("unknown: {why}");
+    }
+    println!("all samples {}", stacks.samples);
+    println!("all kernel {}", stacks.kernel_samples);
+    println!("all interrupts-off {}", stacks.interrupts_off_samples);
+    println!("all lost {}", stacks.lost_samples);
+    println!("all malformed {}", stacks.malformed_bytes);
+    println!("all throttled {}", stacks.throttled);
+    println!("all cycle-ps {:.0}", stacks.cycle_ns[0] * 1000.0);
+    for SampledStage { stage, time } in &stacks.stages {
+        println!("disk {stage:?}-samples {}", time.samples);
+        println!("disk {stage:?}-ns-per-read {:.0}", time.ns_per_io.unwrap_or_default());
+    }
+    for path in stacks.paths.iter().take(20) {
+        println!("path {} {}", path.functions.join(";"), path.samples);
     }
 }
 

@@ -77,10 +77,10 @@ struct Counter {
 
 /// A reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reading {
-    count: u64,
-    enabled_ns: u64,
-    running_ns: u64,
+pub(crate) struct Reading {
+    pub(crate) count: u64,
+    pub(crate) enabled_ns: u64,
+    pub(crate) running_ns: u64,
 }
 
 /// All counters that were found.
@@ -211,7 +211,7 @@ fn event_words(event: &str, bits_of: impl Fn(&str) -> Option<String>) -> Option<
 }
 
 /// Reads a counter.
-fn read(file: &mut File) -> io::Result<Reading> {
+pub(crate) fn read(file: &mut File) -> io::Result<Reading> {
     let mut bytes = [0; 24];
     file.read_exact(&mut bytes)?;
     let word = |at: usize| {

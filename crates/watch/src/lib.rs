@@ -10,6 +10,7 @@
 //!     |   +-- completed   requests, packets, interrupts: the kernel's own counters
 //!     |   +-- duty        when to count, if watching may cost only so much
 //!     |   +-- hardware_counters   IOTLB and PCIe traffic, where the machine counts them
+//!     |   +-- stacks      instead of a Watcher: CPU time by stage from sampled call stacks
 //!     v
 //!   Watcher    attaches programs, reads their tables -> Reading
 //!     |
@@ -51,6 +52,7 @@ mod programs;
 mod record;
 mod release;
 mod session;
+mod stacks;
 mod summary;
 mod tally;
 mod watcher;
@@ -61,8 +63,9 @@ pub use completed::{Completed, completed};
 pub use function::{Action, FUNCTIONS, Function};
 pub use hardware_counters::HardwareCount;
 pub use hook_cost::{HookCost, HookKind};
-pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, SCHEMA, Sampling, UnwatchedFunction};
+pub use record::{Activity, INTERVALS_MAX, Interval, Mapping, PartTime, Record, SCHEMA, UnwatchedFunction};
 pub use session::Session;
+pub use stacks::{CompletedIo, Evidence, SampledPath, SampledStage, SampledTime, Stacks, mapping_stage};
 pub use summary::{ActionSummary, AdapterSummary, Path, StageSummary, StaysMapped, adapters};
 pub use tally::{Histogram, Tally};
 pub use watcher::{Losses, Reading, Unwatched, WatchError, Watcher};

@@ -3,6 +3,7 @@
 use crate::completed::Completed;
 use crate::hardware_counters::HardwareCount;
 use crate::hook_cost::HookCost;
+use crate::stacks::Stacks;
 use crate::summary::{AdapterSummary, StageSummary};
 use crate::watcher::Losses;
 use serde::{Deserialize, Serialize};
@@ -16,10 +17,10 @@ pub const INTERVALS_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Seconds in which it was counted: all from the first reading to the last, but for the pauses of sampling.
+    /// Seconds in which it was counted: all from the first reading to the last, but for pauses.
     pub seconds: f64,
     /// `None` if it was counted all the time.
-    pub sampling: Option<Sampling>,
+    pub part_time: Option<PartTime>,
     /// Why calls of the kernel were not counted; then adapters have only what they completed.
     pub uncounted: Option<String>,
     /// Whether the functions' parameters were taken to be those of Linux 6.1, since this kernel does not describe its own.
@@ -42,6 +43,8 @@ pub struct Record {
     pub adapters: Vec<AdapterSummary>,
     /// Counters of IOMMUs and PCIe root ports; empty if the machine has none, or the kernel no driver for them.
     pub hardware_counts: Vec<HardwareCount>,
+    /// CPU time by stage from sampled call stacks; `None` if they were not asked for.
+    pub stacks: Option<Stacks>,
     /// The course of time.
     pub intervals: Vec<Interval>,
 }
@@ -49,7 +52,7 @@ pub struct Record {
 /// Counting for a part of the time, so that it costs little.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Sampling {
+pub struct PartTime {
     /// The share of a core that watching might take.
     pub max_cores: f64,
     /// The share that it took up to the end of the last window: programs, and this process, which attaches and detaches them. Interrupts by

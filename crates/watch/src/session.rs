@@ -5,7 +5,8 @@ use crate::duty::{self, Duty};
 use crate::function::{Action, Function};
 use crate::hardware_counters::{HardwareCount, HardwareCounters};
 use crate::hook_cost::HookCost;
-use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, Record, Sampling, UnwatchedFunction};
+use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, PartTime, Record, UnwatchedFunction};
+use crate::stacks::{Event, Sampler, Stacks};
 use crate::summary::{self, AdapterSummary};
 use crate::tally::Tally;
 use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
@@ -24,6 +25,7 @@ const UNKNOWN_CALL_NS: f64 = 1000.0;
 #[derive(Debug)]
 pub struct Session {
     watcher: Result<Watcher, WatchError>,
+    sampler: Option<Result<Sampler, String>>,
     hardware_counters: HardwareCounters,
     /// Their counts up to the end of the last interval.
     hardware_counts: Vec<HardwareCount>,
@@ -35,12 +37,12 @@ pub struct Session {
     intervals: Vec<Interval>,
     /// Only these adapters, by their names in the kernel; all if there are none.
     chosen: Vec<String>,
-    sampled: Option<Sampled>,
+    turns: Option<Turns>,
 }
 
-/// How far sampling is.
+/// Where counting a part of the time is.
 #[derive(Debug)]
-struct Sampled {
+struct Turns {
     duty: Duty,
     /// When the window under way must end; `None` until it was looked at.
     window_end: Option<Instant>,
@@ -102,16 +104,41 @@ impl Session {
     /// # Errors
     /// [`WatchError::NoAdapter`] and [`WatchError::Read`]
     pub fn start(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, Watcher::start, None)
+    }
+
+    /// Begins as [`Self::start`], but samples call stacks instead of attaching programs to the kernel's functions. If they can't be turns
+    /// where interrupts are off, nothing is turns, and [`Stacks::unknown`] says why.
+    ///
+    /// # Errors
+    /// [`WatchError::NoAdapter`]
+    pub fn start_sampling(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, || Err(WatchError::Sampled), Some(Event::Cycles))
+    }
+
+    /// The same by the kernel's timer, which tests hold it against: it takes no samples where interrupts are off.
+    #[doc(hidden)]
+    pub fn start_sampling_by_timer(chosen: Vec<Bdf>) -> Result<Self, WatchError> {
+        Self::start_with(chosen, || Err(WatchError::Sampled), Some(Event::Timer))
+    }
+
+    fn start_with(
+        chosen: Vec<Bdf>,
+        watcher: impl FnOnce() -> Result<Watcher, WatchError>,
+        event: Option<Event>,
+    ) -> Result<Self, WatchError> {
         let is_here = |adapter: &Bdf| Path::new("/sys/bus/pci/devices").join(adapter.to_string()).exists();
         if let Some(adapter) = chosen.iter().find(|adapter| !is_here(adapter)) {
             return Err(WatchError::NoAdapter(*adapter));
         }
         let chosen = chosen.iter().map(Bdf::to_string).collect();
-        let mut watcher = Watcher::start();
+        let mut watcher = watcher();
+        let sampler = event.map(Sampler::start);
         let hardware_counters = HardwareCounters::start();
         let last = snapshot(&mut watcher)?;
         Ok(Self {
             watcher,
+            sampler,
             hardware_counters,
             hardware_counts: Vec::new(),
             begun: last.at,
@@ -119,7 +146,7 @@ impl Session {
             counted: Span::default(),
             intervals: Vec::new(),
             chosen,
-            sampled: None,
+            turns: None,
         })
     }
 
@@ -128,10 +155,10 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::start`]
-    pub fn start_sampled(chosen: Vec<Bdf>, max_cores: f64) -> Result<Self, WatchError> {
+    pub fn start_part_time(chosen: Vec<Bdf>, max_cores: f64) -> Result<Self, WatchError> {
         let begun_ns = thread_ns();
         let session = Self::start(chosen)?;
-        let sampled = Sampled {
+        let turns = Turns {
             duty: Duty { max_cores },
             window_end: None,
             pause_end: None,
@@ -140,38 +167,38 @@ impl Session {
             spent_ns: thread_ns() - begun_ns,
             begun_ns,
         };
-        Ok(Self { sampled: Some(sampled), ..session })
+        Ok(Self { turns: Some(turns), ..session })
     }
 
-    /// Since when the interval under way is counted; `None` while sampling pauses.
+    /// Since when the interval under way is counted; `None` while it pauses.
     pub fn counts_since(&self) -> Option<Instant> {
-        let pauses = self.sampled.as_ref().is_some_and(|sampled| sampled.pause_end.is_some());
+        let pauses = self.turns.as_ref().is_some_and(|turns| turns.pause_end.is_some());
         (!pauses).then_some(self.last.at)
     }
 
-    /// Sampling: detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
-    /// under way must end now, because it costs as much as it may. Without sampling it does nothing.
+    /// PartTime: detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
+    /// under way must end now, because it costs as much as it may. If it counts all the time, this does nothing.
     ///
     /// # Errors
     /// [`WatchError::Read`] and [`WatchError::Attach`]
     pub fn step(&mut self) -> Result<bool, WatchError> {
-        let (Some(sampled), Ok(watcher)) = (&mut self.sampled, &mut self.watcher) else { return Ok(false) };
+        let (Some(turns), Ok(watcher)) = (&mut self.turns, &mut self.watcher) else { return Ok(false) };
         let now = Instant::now();
-        match (sampled.pause_end, sampled.window_end) {
-            (Some(_), _) if !sampled.is_detached => {
+        match (turns.pause_end, turns.window_end) {
+            (Some(_), _) if !turns.is_detached => {
                 watcher.pause().map_err(WatchError::Read)?;
-                (sampled.is_detached, sampled.has_paused) = (true, true);
+                (turns.is_detached, turns.has_paused) = (true, true);
             }
             (Some(end), _) if now >= end => {
                 watcher.resume().map_err(WatchError::Attach)?;
-                sampled.is_detached = false;
-                (sampled.pause_end, sampled.window_end) = (None, None);
+                turns.is_detached = false;
+                (turns.pause_end, turns.window_end) = (None, None);
                 self.last = snapshot(&mut self.watcher)?;
             }
             (None, None) if self.last.at + LOOK_AFTER <= now => {
                 let cores = watching_ns(&watcher.read()?.since(&self.last.reading))
                     / (now - self.last.at).as_nanos() as f64;
-                sampled.window_end = self.last.at.checked_add(sampled.duty.window(cores));
+                turns.window_end = self.last.at.checked_add(turns.duty.window(cores));
             }
             (None, Some(end)) => return Ok(now >= end),
             _ => {}
@@ -179,7 +206,7 @@ impl Session {
         Ok(false)
     }
 
-    /// Ends an interval, and returns it. While sampling pauses there is none to end ([`Self::counts_since`]).
+    /// Ends an interval, and returns it. In a pause there is none to end ([`Self::counts_since`]).
     ///
     /// # Errors
     /// [`WatchError::Read`]
@@ -187,8 +214,8 @@ impl Session {
         let now = snapshot(&mut self.watcher)?;
         self.hardware_counts = self.hardware_counters.counts();
         // Where nothing is counted there is nothing to pause.
-        if let Some(sampled) = self.sampled.as_mut().filter(|_| self.watcher.is_ok()) {
-            sampled.end_window(now.at - self.begun, &now.reading);
+        if let Some(turns) = self.turns.as_mut().filter(|_| self.watcher.is_ok()) {
+            turns.end_window(now.at - self.begun, &now.reading);
         }
         let span = now.since(&self.last);
         let is_counted = self.watcher.is_ok();
@@ -204,7 +231,11 @@ impl Session {
     }
 
     /// Ends watching. The record reaches to the end of the last interval.
-    pub fn finish(self) -> Record {
+    pub fn finish(mut self) -> Record {
+        let stacks = self.sampler.take().map(|sampler| match sampler {
+            Ok(sampler) => Stacks::of(sampler.finish(), self.completed()),
+            Err(why) => Stacks::without_samples(why),
+        });
         let mut adapters = self.adapters(&self.counted);
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
         let watcher = self.watcher.as_ref();
@@ -212,7 +243,7 @@ impl Session {
             let why = one.why.as_ref()?.to_string();
             Some(UnwatchedFunction { function: one.function.name, why })
         };
-        let has_paused = self.sampled.as_ref().is_some_and(|sampled| sampled.has_paused);
+        let has_paused = self.turns.as_ref().is_some_and(|turns| turns.has_paused);
         if has_paused {
             adapters.iter_mut().for_each(|adapter| adapter.stays_mapped = None);
         }
@@ -227,9 +258,9 @@ impl Session {
         }
         Record {
             seconds: self.counted.seconds,
-            sampling: self.sampled.map(|sampled| Sampling {
-                max_cores: sampled.duty.max_cores,
-                cores: sampled.spent_ns / 1e9 / elapsed_s,
+            part_time: self.turns.map(|turns| PartTime {
+                max_cores: turns.duty.max_cores,
+                cores: turns.spent_ns / 1e9 / elapsed_s,
                 elapsed_s,
             }),
             uncounted: watcher.err().map(ToString::to_string),
@@ -244,8 +275,16 @@ impl Session {
             calls,
             adapters,
             hardware_counts: self.hardware_counts,
+            stacks,
             intervals: self.intervals,
         }
+    }
+
+    /// What all adapters completed, also those that were not chosen.
+    fn completed(&self) -> Completed {
+        let mut all = Completed::default();
+        self.counted.completed.values().for_each(|one| all += *one);
+        all
     }
 
     fn adapters(&self, span: &Span) -> Vec<AdapterSummary> {
@@ -255,7 +294,7 @@ impl Session {
     }
 }
 
-impl Sampled {
+impl Turns {
     /// Decides how long to pause after a window, from all that was spent up to now.
     fn end_window(&mut self, elapsed: Duration, reading: &Reading) {
         let spent_ns = thread_ns() - self.begun_ns + watching_ns(reading);
@@ -313,11 +352,11 @@ mod tests {
     /// Where nothing could be counted, it goes on reading what adapters complete. (Where it can be, one interval has cost too much.)
     #[test]
     fn only_counting_is_sampled() {
-        let mut session = Session::start_sampled(Vec::new(), 1e-6).unwrap();
+        let mut session = Session::start_part_time(Vec::new(), 1e-6).unwrap();
         assert!(session.counts_since().is_some());
         session.interval().unwrap();
         assert_eq!(session.counts_since().is_some(), session.watcher.is_err());
         let record = session.finish();
-        assert_eq!((record.intervals.len(), record.sampling.unwrap().max_cores), (1, 1e-6));
+        assert_eq!((record.intervals.len(), record.part_time.unwrap().max_cores), (1, 1e-6));
     }
 }

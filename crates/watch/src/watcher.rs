@@ -59,6 +59,9 @@ pub enum WatchError {
     /// Programs that were detached can't be attached again.
     #[error("{0}; expected Linux 5.13 or newer to count a part of the time only")]
     Attach(AttachError),
+    /// Nobody asked for it.
+    #[error("call stacks are sampled instead")]
+    Sampled,
     /// A table can't be read.
     #[error("the kernel's BPF tables can't be read ({0})")]
     Read(io::Error),

@@ -17,11 +17,12 @@ CREATE TABLE "watch" AS SELECT * FROM read_json('watch.ndjson', columns = {
     "losses": 'STRUCT("contexts" UBIGINT, "depth" UBIGINT, "interrupted" UBIGINT, "tallies" UBIGINT, "unseen" UBIGINT, "without_end" UBIGINT, "without_entry" UBIGINT)',
     "machine": 'STRUCT("architecture" VARCHAR, "cpu" VARCHAR, "cpus" BIGINT, "governor" VARCHAR, "is_virtual" BOOLEAN, "kernel" VARCHAR, "load_average" DOUBLE)',
     "made_by": 'VARCHAR',
+    "part_time": 'STRUCT("cores" DOUBLE, "elapsed_s" DOUBLE, "max_cores" DOUBLE)',
     "probed": 'VARCHAR[]',
     "program_ns": 'DOUBLE',
-    "sampling": 'STRUCT("cores" DOUBLE, "elapsed_s" DOUBLE, "max_cores" DOUBLE)',
     "schema": 'VARCHAR',
     "seconds": 'DOUBLE',
+    "stacks": 'STRUCT("all" STRUCT("cores" DOUBLE, "cores_interval" DOUBLE[], "ns_per_io" DOUBLE, "ns_per_io_interval" DOUBLE[], "samples" UBIGINT), "cpus" BIGINT, "cycle_ns" DOUBLE[], "cycles" DOUBLE, "cycles_per_sample" UBIGINT, "evidence" VARCHAR, "interrupts_off_samples" UBIGINT, "io" STRUCT("name" VARCHAR, "number" UBIGINT), "kernel_samples" UBIGINT, "lost_samples" UBIGINT, "malformed_bytes" UBIGINT, "paths" STRUCT("functions" VARCHAR[], "samples" UBIGINT, "stage" VARCHAR)[], "program_samples" UBIGINT, "samples" UBIGINT, "stages" STRUCT("cores" DOUBLE, "cores_interval" DOUBLE[], "ns_per_io" DOUBLE, "ns_per_io_interval" DOUBLE[], "samples" UBIGINT, "stage" VARCHAR)[], "throttled" UBIGINT, "unknown" VARCHAR)',
     "uncounted": 'VARCHAR',
     "unwatched": 'STRUCT("function" VARCHAR, "why" VARCHAR)[]',
     "warnings": 'VARCHAR[]'

@@ -146,7 +146,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
     let names: &[&str] = if is_lazy { &[DISK, ""] } else { &[DISK] };
     let record = Record {
         seconds: f64::from(seconds),
-        sampling: None,
+        part_time: None,
         uncounted: None,
         assumes_parameters: false,
         probed: Vec::new(),
@@ -163,6 +163,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         calls: 4_000_000,
         adapters: names.iter().map(|name| summary(name, &intervals)).collect(),
         hardware_counts: Vec::new(),
+        stacks: None,
         intervals,
     };
     let machine = HostSummary {

@@ -13,7 +13,7 @@ use std::env;
 pub(crate) enum GuestKernel {
     /// Debian's newest of a series.
     Debian(Series),
-    /// An Ubuntu release's, for x86, that `kernel/fetch_ubuntu.sh` has put into this folder of the cache.
+    /// An Ubuntu release's that `kernel/fetch_ubuntu.sh` has put into this folder of the cache.
     Ubuntu(&'static str),
 }
 
@@ -34,7 +34,7 @@ impl GuestKernel {
                     ));
                     return None;
                 }
-                Some(Kernel::of_user(Arch::X86, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
+                Some(Kernel::of_user(arch, &folder.join("vmlinuz"), &folder.join("modules")).unwrap())
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What DMA mapping cost on the running kernel: a line for each interval while it is watched, and the page at its end.
 
-use super::watch_drawings;
+use super::{stacks, watch_drawings};
 use crate::page::fact::Fact;
 use crate::page::quantity::{bytes, count, figure, grouped, per_io, time};
 use crate::page::table::{Row, Table};
@@ -12,7 +12,7 @@ use host::diagnose::MeasuredGain;
 use toll::Stage;
 use watch::{
     Action, ActionSummary, Activity, AdapterSummary, HardwareCount, HookCost, HookKind, Interval, Losses,
-    Mapping, Record, Sampling, StaysMapped,
+    Mapping, PartTime, Record, StaysMapped,
 };
 
 /// Names of devices and what the kernel calls them have at most so many columns in the lines of intervals.
@@ -73,6 +73,9 @@ pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
     for adapter in &record.adapters {
         let gain = gains.iter().find(|gain| gain.address.to_string() == adapter.adapter);
         add_adapter(&mut page, adapter, record, gain);
+    }
+    if let Some(stacks) = &record.stacks {
+        stacks::add_stacks(&mut page, stacks);
     }
     add_hardware_counts(&mut page, record);
     page.blocks.extend(watch_drawings::courses(record).into_iter().map(Block::Drawing));
@@ -283,7 +286,7 @@ fn invalidations(adapter: &AdapterSummary, seconds: f64) -> Option<String> {
 }
 
 /// A share of a core: thousandths, unless that is less than one.
-fn cores(share: f64) -> String {
+pub(super) fn cores(share: f64) -> String {
     if share >= 0.001 { format!("{share:.3}") } else { figure(share) }
 }
 
@@ -336,7 +339,11 @@ fn add_doubts(page: &mut Page, record: &Record) {
         Fact::known("calls not counted", &losses),
     ];
     facts.extend(hooks.map(|words| Fact::known("cost of a call", &words)));
-    facts.extend(record.sampling.map(|sampling| Fact::known("sampled", &sampling_words(sampling, record))));
+    facts.extend(
+        record
+            .part_time
+            .map(|part_time| Fact::known("part of the time", &part_time_words(part_time, record))),
+    );
     if !record.probed.is_empty() {
         facts.push(Fact::known(
             "watched by probes",
@@ -381,8 +388,8 @@ fn hook_words(cost: &HookCost) -> String {
 }
 
 /// Which part of the time was counted, and what that cost.
-fn sampling_words(sampling: Sampling, record: &Record) -> String {
-    let Sampling { max_cores, cores: took, elapsed_s } = sampling;
+fn part_time_words(part_time: PartTime, record: &Record) -> String {
+    let PartTime { max_cores, cores: took, elapsed_s } = part_time;
     let kept =
         if took > max_cores { ", more than it might: too little time for what starting cost" } else { "" };
     format!(

@@ -101,7 +101,7 @@ fn frames(paths: &[&Path], depth: usize, all_ns: u64) -> Vec<Frame> {
 }
 
 /// Stages of DMA mapping have a colour each.
-fn colour(stage: Stage) -> usize {
+pub(super) fn colour(stage: Stage) -> usize {
     match stage {
         Stage::DmaMap => 0,
         Stage::DmaUnmap => 5,

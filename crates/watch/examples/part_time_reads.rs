@@ -1,7 +1,7 @@
 //! Reads a disk for some seconds while a part of the time is counted, and prints what that says, and what it cost:
 //!
 //! ```text
-//! sample_reads /dev/nvme0n1 0000:3b:00.0 60 0.02
+//! part_time_reads /dev/nvme0n1 0000:3b:00.0 60 0.02
 //! ```
 //!
 //! The arguments are the disk, its adapter's PCI address, seconds, and the share of a core that watching may take. A thread reads 4 KiB
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (reads, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let record = thread::scope(|scope| {
         let reader = scope.spawn(|| read(disk, &reads, &is_over));
-        let record = sample(adapter, seconds, max_cores, &reads);
+        let record = count(adapter, seconds, max_cores, &reads);
         is_over.store(true, Ordering::Relaxed);
         reader.join().map_err(|_| "the reading thread panicked")??;
         record
@@ -53,7 +53,7 @@ fn read(disk: &str, reads: &AtomicU64, is_over: &AtomicBool) -> std::io::Result<
     Ok(())
 }
 
-fn sample(
+fn count(
     adapter: &str,
     seconds: Duration,
     max_cores: f64,
@@ -63,7 +63,7 @@ fn sample(
     thread::sleep(INTERVAL);
     println!("reads before {}", reads.load(Ordering::Relaxed) - before);
     let begun = Instant::now();
-    let mut session = Session::start_sampled(vec![adapter.parse()?], max_cores)?;
+    let mut session = Session::start_part_time(vec![adapter.parse()?], max_cores)?;
     println!("milliseconds to start {}", begun.elapsed().as_millis());
     while begun.elapsed() < seconds {
         let step = Instant::now();
@@ -99,8 +99,8 @@ fn print(record: &Record, adapter: &str) {
     for hook in &record.hooks {
         println!("{:?} inside {:.0} outside {:.0} ns", hook.hook, hook.inside_ns, hook.outside_ns);
     }
-    if let Some(sampling) = record.sampling {
-        println!("millionths of a core {}", (sampling.cores * 1e6) as u64);
-        println!("milliseconds elapsed {}", (sampling.elapsed_s * 1000.0) as u64);
+    if let Some(part_time) = record.part_time {
+        println!("millionths of a core {}", (part_time.cores * 1e6) as u64);
+        println!("milliseconds elapsed {}", (part_time.elapsed_s * 1000.0) as u64);
     }
 }
