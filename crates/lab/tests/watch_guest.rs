@@ -201,7 +201,8 @@ impl Counts {
     fn assert_costs_are_measured(&self) {
         let measured = self.numbers.iter().filter(|(name, _)| name.ends_with("-is-measured"));
         let measured: Vec<u64> = measured.map(|(_, is_measured)| *is_measured).collect();
-        assert_eq!(measured, [1; PARTS.len()], "{}", self.console);
+        // Some kernels need probes beside trampolines.
+        assert!(measured.len() >= PARTS.len() && !measured.contains(&0), "{measured:?}\n{}", self.console);
     }
 
     /// Asserts that stages took time.

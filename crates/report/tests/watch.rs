@@ -218,9 +218,10 @@ fn net_record() -> Record {
     record.adapters[0].actions[0].programs_ns = Some(100_000);
     let mut intervals: Vec<Interval> = (1..=6).map(|end_s| interval(DISK, f64::from(end_s), true)).collect();
     for (place, interval) in intervals.iter_mut().enumerate() {
-        let stages = &mut interval.adapters[0].mapping.as_mut().unwrap().stages;
-        stages[0].ns += 10_000 * (place as u64 % 2);
-        stages.iter_mut().for_each(half);
+        for stage in interval.adapters[0].mapping.iter_mut().flat_map(|mapping| &mut mapping.stages) {
+            stage.ns += 10_000 * (place as u64 % 2);
+            half(stage);
+        }
     }
     let hook = |hook, is_measured| HookCost { hook, inside_ns: 20.0, outside_ns: 70.0, is_measured };
     let hooks = vec![hook(HookKind::Trampoline, true), hook(HookKind::Tracepoint, false)];
