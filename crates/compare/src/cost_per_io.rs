@@ -14,7 +14,8 @@ pub struct CostPerIo {
     pub io: &'static str,
     /// Nanoseconds per I/O.
     pub ns: f64,
-    /// Their 95 % interval, from how much the intervals of time differ; `None` with too few of them. What differs from run to run is not in it.
+    /// Their 95 % interval, from how much the intervals of time differ; `None` with too few of them, or more than the record holds. What
+    /// differs from run to run is not in it.
     pub interval_ns: Option<[f64; 2]>,
     /// Whether these are without what watching added; otherwise that is not known, and is in them.
     pub is_net: bool,
@@ -23,8 +24,9 @@ pub struct CostPerIo {
 /// For each adapter that completed I/O, in the record's order.
 pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
     let of_adapter = |adapter: &watch::AdapterSummary| {
-        let (_, io) = adapter.completed.io()?;
+        let (ios, io) = adapter.completed.io()?;
         let is_net = adapter.net_ns().is_some();
+        let all_ns = adapter.net_ns().unwrap_or(adapter.ns());
         let round = |activity: &Activity| {
             let ns = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
             let completed = activity.completed;
@@ -33,9 +35,16 @@ pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
         };
         let activities = record.intervals.iter().flat_map(|interval| &interval.adapters);
         let ours = activities.filter(|activity| activity.adapter == adapter.adapter);
-        let rate = Rate::of(&ours.map(round).collect::<Option<Vec<_>>>()?)?;
-        let adapter = adapter.adapter.clone();
-        Some(CostPerIo { adapter, io, ns: rate.value, interval_ns: rate.interval(), is_net })
+        let rounds = ours.map(round).collect::<Option<Vec<_>>>().unwrap_or_default();
+        let holds_all = rounds.iter().map(|round| round.units).sum::<f64>() == ios as f64;
+        let rate = Rate::of(&rounds).filter(|_| holds_all);
+        Some(CostPerIo {
+            adapter: adapter.adapter.clone(),
+            io,
+            ns: all_ns as f64 / ios as f64,
+            interval_ns: rate.and_then(|rate| rate.interval()),
+            is_net,
+        })
     };
     record.adapters.iter().filter_map(of_adapter).collect()
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// A window ends when it cost what may be spent in this time.
 const WINDOW_BUDGET: Duration = Duration::from_secs(10);
+/// Shorter pauses save less than detaching and attaching takes.
+const PAUSE_MIN_S: f64 = 1.0;
 /// Pauses last by up to this share longer, by chance, so that windows do not always meet the same part of a load that repeats.
 const CHANCE: f64 = 0.2;
 
@@ -28,12 +30,15 @@ impl Duty {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// How long to pause before a further window, whose cost is expected to be that of the one before; none if it may go on. `chance` is
-    /// from 0 to 1.
+    /// How long to pause before a further window, whose cost is expected to be that of the one before; none if it may go on, or nearly.
+    /// `chance` is from 0 to 1.
     pub(crate) fn pause(self, elapsed: Duration, spent_ns: f64, window_ns: f64, chance: f64) -> Duration {
         let allowed_s = (spent_ns + window_ns) / 1e9 / self.max_cores;
-        let seconds = (allowed_s - elapsed.as_secs_f64()).max(0.0) * (1.0 + CHANCE * chance);
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        let seconds = allowed_s - elapsed.as_secs_f64();
+        if seconds.is_nan() || seconds < PAUSE_MIN_S {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(seconds * (1.0 + CHANCE * chance)).unwrap_or(Duration::MAX)
     }
 }
 
@@ -64,6 +69,11 @@ mod tests {
             TWO_PERCENT.pause(elapsed, 0.01e9, 0.01e9, 1.0),
             Duration::ZERO,
             "it costs little: no pause"
+        );
+        assert_eq!(
+            TWO_PERCENT.pause(elapsed, 0.0195e9, 0.0195e9, 1.0),
+            Duration::ZERO,
+            "nor for a short one"
         );
         assert_eq!(TWO_PERCENT.pause(elapsed, f64::NAN, 0.0, 0.0), Duration::ZERO);
     }

@@ -55,8 +55,8 @@ pub struct Record {
 pub struct PartTime {
     /// The share of a core that watching might take.
     pub max_cores: f64,
-    /// The share that it took up to the end of the last window: programs, and this process, which attaches and detaches them. Interrupts by
-    /// which the kernel tells other CPUs of changed code are not in it.
+    /// The share that it took: programs, and this process, which attaches and detaches them. Interrupts by which the kernel tells other
+    /// CPUs of changed code are not in it.
     pub cores: f64,
     /// Seconds since it began.
     pub elapsed_s: f64,

@@ -107,8 +107,8 @@ impl Session {
         Self::start_with(chosen, Watcher::start, None)
     }
 
-    /// Begins as [`Self::start`], but samples call stacks instead of attaching programs to the kernel's functions. If they can't be turns
-    /// where interrupts are off, nothing is turns, and [`Stacks::unknown`] says why.
+    /// Begins as [`Self::start`], but samples call stacks instead of attaching programs to the kernel's functions. If they can't be sampled
+    /// where interrupts are off, nothing is sampled, and [`Stacks::unknown`] says why.
     ///
     /// # Errors
     /// [`WatchError::NoAdapter`]
@@ -154,10 +154,13 @@ impl Session {
     /// [`Self::step`] must be called several times a second, from this thread.
     ///
     /// # Errors
-    /// As [`Self::start`]
+    /// As [`Self::start`], and [`WatchError::Attach`] if the kernel does not let programs be attached again
     pub fn start_part_time(chosen: Vec<Bdf>, max_cores: f64) -> Result<Self, WatchError> {
         let begun_ns = thread_ns();
-        let session = Self::start(chosen)?;
+        let mut session = Self::start(chosen)?;
+        if let Ok(watcher) = &mut session.watcher {
+            watcher.attach_one_again().map_err(WatchError::Attach)?;
+        }
         let turns = Turns {
             duty: Duty { max_cores },
             window_end: None,
@@ -176,7 +179,7 @@ impl Session {
         (!pauses).then_some(self.last.at)
     }
 
-    /// PartTime: detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
+    /// Detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
     /// under way must end now, because it costs as much as it may. If it counts all the time, this does nothing.
     ///
     /// # Errors
@@ -237,6 +240,7 @@ impl Session {
             Err(why) => Stacks::without_samples(why),
         });
         let mut adapters = self.adapters(&self.counted);
+        let part_time = self.part_time();
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
         let watcher = self.watcher.as_ref();
         let refused = |one: &Unwatched| {
@@ -247,7 +251,6 @@ impl Session {
         if has_paused {
             adapters.iter_mut().for_each(|adapter| adapter.stays_mapped = None);
         }
-        let elapsed_s = self.begun.elapsed().as_secs_f64();
         let reading = &self.counted.reading;
         let calls = reading.calls();
         let mut hooks: Vec<HookCost> = Vec::new();
@@ -258,11 +261,7 @@ impl Session {
         }
         Record {
             seconds: self.counted.seconds,
-            part_time: self.turns.map(|turns| PartTime {
-                max_cores: turns.duty.max_cores,
-                cores: turns.spent_ns / 1e9 / elapsed_s,
-                elapsed_s,
-            }),
+            part_time,
             uncounted: watcher.err().map(ToString::to_string),
             assumes_parameters: watcher.is_ok_and(|watcher| !watcher.is_described),
             functions: watcher.map(|watcher| names(&watcher.watched)).unwrap_or_default(),
@@ -278,6 +277,17 @@ impl Session {
             stacks,
             intervals: self.intervals,
         }
+    }
+
+    /// What counting a part of the time took, up to now.
+    fn part_time(&mut self) -> Option<PartTime> {
+        let turns = self.turns.as_ref()?;
+        // What the last pause began with was not read yet.
+        let now = self.watcher.as_mut().ok().and_then(|watcher| watcher.read().ok());
+        let spent_ns = now.map_or(turns.spent_ns, |reading| turns.spent(&reading));
+        self.hardware_counts = self.hardware_counters.counts();
+        let elapsed_s = self.begun.elapsed().as_secs_f64();
+        Some(PartTime { max_cores: turns.duty.max_cores, cores: spent_ns / 1e9 / elapsed_s, elapsed_s })
     }
 
     /// What all adapters completed, also those that were not chosen.
@@ -297,12 +307,17 @@ impl Session {
 impl Turns {
     /// Decides how long to pause after a window, from all that was spent up to now.
     fn end_window(&mut self, elapsed: Duration, reading: &Reading) {
-        let spent_ns = thread_ns() - self.begun_ns + watching_ns(reading);
+        let spent_ns = self.spent(reading);
         let window_ns = spent_ns - self.spent_ns;
         self.spent_ns = spent_ns;
         let pause = self.duty.pause(elapsed, spent_ns, window_ns, duty::chance());
         self.window_end = None;
         self.pause_end = Instant::now().checked_add(pause).filter(|_| !pause.is_zero());
+    }
+
+    /// CPU nanoseconds that were spent since the start, up to a reading that was just made.
+    fn spent(&self, reading: &Reading) -> f64 {
+        thread_ns() - self.begun_ns + watching_ns(reading)
     }
 }
 

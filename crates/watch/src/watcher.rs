@@ -394,6 +394,13 @@ impl Watcher {
         Ok([entry, exit])
     }
 
+    /// Detaches the function that comes first, and attaches it again, to find out whether that is possible.
+    pub(crate) fn attach_one_again(&mut self) -> Result<(), AttachError> {
+        let ends = self.programs.first_mut().map_or(&mut [][..], |one| &mut one.ends);
+        ends.iter_mut().for_each(Attached::detach);
+        ends.iter_mut().rev().try_for_each(Attached::attach)
+    }
+
     /// Ends counting until [`Self::resume`]. The functions that are called most often are freed first.
     pub(crate) fn pause(&mut self) -> io::Result<()> {
         self.sort_by_calls()?;

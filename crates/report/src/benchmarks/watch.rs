@@ -93,7 +93,9 @@ fn add_hardware_counts(page: &mut Page, record: &Record) {
         );
         return;
     }
-    let seconds = record.seconds.max(f64::MIN_POSITIVE);
+    // They count on in pauses.
+    let seconds =
+        record.part_time.map_or(record.seconds, |part_time| part_time.elapsed_s).max(f64::MIN_POSITIVE);
     let row = |one: &HardwareCount| {
         let count = one.count?;
         let unit = one.unit.as_ref().map(|unit| format!(" {}", plain(unit))).unwrap_or_default();
