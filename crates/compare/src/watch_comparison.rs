@@ -313,7 +313,7 @@ fn row(subjects: Both<&[Subject<'_>]>, count: Count, unit: Unit, sample: Sample)
 fn interval(counted: Both<&Counted<'_>>, count: Count, unit: Unit, sample: Sample) -> Result<Ratio, String> {
     let all = || counted.before.subjects.iter().chain(&counted.after.subjects);
     if count.quantity == Quantity::CpuWithoutWatchingNs && !all().all(|subject| subject.knows_watching()) {
-        return Err("the part of watching is known only about".to_owned());
+        return Err("what watching added is known only approximately".to_owned());
     }
     let rates = match sample {
         Sample::Runs => rates_of_runs(counted)?,

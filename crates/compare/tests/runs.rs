@@ -87,7 +87,7 @@ fn times_are_without_watching_where_that_is_known() {
         before["hooks"] = hooks;
         let about = compared(&before, &after).unwrap();
         let without = row(disk(&about), Quantity::CpuWithoutWatchingNs);
-        let reason = Some("the part of watching is known only about");
+        let reason = Some("what watching added is known only approximately");
         assert_eq!((without.interval(), without.reason.as_deref()), (None, reason));
         assert!(stages(&about).iter().all(|stage| stage.0 == Quantity::CpuNs));
     }

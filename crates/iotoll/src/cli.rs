@@ -568,7 +568,7 @@ Examples:
   sudo iotoll watch --stacks --seconds 60
 
 Changes nothing. BPF programs count calls of the kernel's DMA functions and their time; they end with iotoll, also if it is killed. \
-Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN. Without these it shows only what adapters completed, says why, and exits with status 1.
+Needs root, or CAP_BPF and CAP_PERFMON. Without these it shows only what adapters completed, says why, and exits with status 1.
 
 With --stacks it attaches no program: the CPUs' counters of cycles interrupt each CPU at most 999 times a second, and all together at most 4,000 \
 times, and the kernel's call stack then says which stage of DMA mapping was running. That costs nothing per I/O and changes no function, \

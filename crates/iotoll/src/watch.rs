@@ -58,6 +58,9 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
         Some(max_cores) => Session::start_part_time(args.adapters.clone(), max_cores)?,
         None => Session::start(args.adapters.clone())?,
     };
+    if let Some(why) = session.refusal() {
+        output::print_note(&format!("only what adapters complete is counted: {why}"));
+    }
     let mut command = start(args)?;
     let default = if args.max_cores.is_some() { PART_TIME_SECONDS_DEFAULT } else { SECONDS_DEFAULT };
     let seconds = args.seconds.or(command.is_none().then_some(default)).map(Duration::from_secs_f64);
@@ -86,9 +89,10 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
         }
         thread::sleep(LOOK.min(interval));
     }
+    // Before the command is waited for, which may take its time to end.
+    let record = session.finish();
     let command_ended = command.map(|child| end(child, ended)).transpose()?;
     let is_fine = command_ended.as_ref().is_none_or(|(is_fine, _)| *is_fine);
-    let record = session.finish();
     let uncounted = uncounted(&record);
     let is_all_counted = uncounted.is_empty();
     show(args, record, uncounted, command_ended.map(|(_, words)| words), is_fine)?;

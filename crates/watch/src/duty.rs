@@ -30,7 +30,7 @@ impl Duty {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// How long to pause before a further window, whose cost is expected to be that of the one before; none if it may go on, or nearly.
+    /// How long to pause before a further window, which is expected to cost so much; none if it may go on, or nearly.
     /// `chance` is from 0 to 1.
     pub(crate) fn pause(self, elapsed: Duration, spent_ns: f64, window_ns: f64, chance: f64) -> Duration {
         let allowed_s = (spent_ns + window_ns) / 1e9 / self.max_cores;

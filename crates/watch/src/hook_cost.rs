@@ -70,7 +70,7 @@ const fn call(name: &'static str) -> Function {
 
 /// System calls in a row that are timed together.
 const ROW: u32 = 500;
-/// Rows with programs, and twice half as many without.
+/// Rows with programs. As many are without: half before, half after.
 const ROWS: usize = 40;
 
 /// Nanoseconds of a system call in each row: without programs, with them, and as these see it.

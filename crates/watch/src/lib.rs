@@ -23,8 +23,8 @@
 //! ```
 //!
 //! The programs run from trampolines (fentry and fexit), which Linux has on x86-64 since 5.5 and on 64-bit Arm since 6.4. For functions and
-//! kernels without them there are probes (kprobe and kretprobe), as on POWER. All need root, or CAP_BPF, CAP_PERFMON and for their own cost
-//! CAP_SYS_ADMIN.
+//! kernels without them there are probes (kprobe and kretprobe), as on POWER. All need root, or CAP_BPF and CAP_PERFMON (before Linux 5.8
+//! CAP_SYS_ADMIN).
 //!
 //! # Pitfalls
 //!

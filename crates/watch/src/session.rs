@@ -54,6 +54,8 @@ struct Turns {
     spent_ns: f64,
     /// CPU nanoseconds of this thread before the start.
     begun_ns: f64,
+    /// The most that a window has cost so far, with attaching and detaching before it.
+    window_ns_max: f64,
 }
 
 /// What was read at a moment.
@@ -159,7 +161,7 @@ impl Session {
         let begun_ns = thread_ns();
         let mut session = Self::start(chosen)?;
         if let Ok(watcher) = &mut session.watcher {
-            watcher.attach_one_again().map_err(WatchError::Attach)?;
+            watcher.check_resume().map_err(WatchError::Attach)?;
         }
         let turns = Turns {
             duty: Duty { max_cores },
@@ -169,8 +171,17 @@ impl Session {
             has_paused: false,
             spent_ns: thread_ns() - begun_ns,
             begun_ns,
+            window_ns_max: 0.0,
         };
         Ok(Self { turns: Some(turns), ..session })
+    }
+
+    /// Why nothing is counted or sampled, as far as that is known already.
+    pub fn refusal(&self) -> Option<String> {
+        match &self.sampler {
+            Some(sampler) => sampler.as_ref().err().cloned(),
+            None => self.watcher.as_ref().err().map(ToString::to_string),
+        }
     }
 
     /// Since when the interval under way is counted; `None` while it pauses.
@@ -248,7 +259,7 @@ impl Session {
             Some(UnwatchedFunction { function: one.function.name, why })
         };
         let has_paused = self.turns.as_ref().is_some_and(|turns| turns.has_paused);
-        if has_paused {
+        if has_paused || watcher.is_err() {
             adapters.iter_mut().for_each(|adapter| adapter.stays_mapped = None);
         }
         let reading = &self.counted.reading;
@@ -308,9 +319,9 @@ impl Turns {
     /// Decides how long to pause after a window, from all that was spent up to now.
     fn end_window(&mut self, elapsed: Duration, reading: &Reading) {
         let spent_ns = self.spent(reading);
-        let window_ns = spent_ns - self.spent_ns;
+        self.window_ns_max = self.window_ns_max.max(spent_ns - self.spent_ns);
         self.spent_ns = spent_ns;
-        let pause = self.duty.pause(elapsed, spent_ns, window_ns, duty::chance());
+        let pause = self.duty.pause(elapsed, spent_ns, self.window_ns_max, duty::chance());
         self.window_end = None;
         self.pause_end = Instant::now().checked_add(pause).filter(|_| !pause.is_zero());
     }
@@ -366,7 +377,7 @@ mod tests {
 
     /// Where nothing could be counted, it goes on reading what adapters complete. (Where it can be, one interval has cost too much.)
     #[test]
-    fn only_counting_is_sampled() {
+    fn a_session_that_counts_nothing_never_pauses() {
         let mut session = Session::start_part_time(Vec::new(), 1e-6).unwrap();
         assert!(session.counts_since().is_some());
         session.interval().unwrap();

@@ -1,6 +1,6 @@
 //! CPU time by stage from sampled call stacks.
 //!
-//! Counters of the CPUs' cycles interrupt each CPU some hundred times a second, and the kernel records which functions were running. That
+//! Counters of the CPUs' cycles interrupt each CPU at most 999 times a second, and the kernel records which functions were running. That
 //! costs per sample and not per I/O, changes no function, and needs no BPF. It says nothing of single calls, nor of devices.
 //!
 //! ```text

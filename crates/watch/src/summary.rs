@@ -18,10 +18,10 @@ pub struct AdapterSummary {
     pub adapter: String,
     /// What it completed.
     pub completed: Completed,
-    /// What the kernel's functions did for it. Empty, as the next two, where nothing could be counted
+    /// What the kernel's functions did for it. Empty, as stages and paths are, where nothing could be counted
     /// ([`Record::uncounted`](crate::Record::uncounted)).
     pub actions: Vec<ActionSummary>,
-    /// What stayed mapped; `None` if calls were lost, which may be the ones that mapped or unmapped it.
+    /// What stayed mapped; `None` if not all calls were counted: those may have mapped or unmapped it.
     pub stays_mapped: Option<StaysMapped>,
     /// The CPU time that they took.
     pub stages: Vec<StageSummary>,

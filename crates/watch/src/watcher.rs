@@ -85,6 +85,8 @@ pub struct Watcher {
     clears: Option<Attached>,
     /// What watching adds to a call, by how a function is watched, where a loop of system calls could measure it.
     costs: Vec<HookCost>,
+    /// Why programs that were detached can't be attached again.
+    cannot_resume: Option<AttachError>,
     /// While the kernel measures what programs cost whose whole cost could not be measured.
     statistics: Option<RunStatistics>,
     contexts: Map,
@@ -107,7 +109,27 @@ pub struct Watcher {
 struct Programs {
     function: &'static Function,
     hook: HookKind,
-    ends: [Attached; 2],
+    pair: Pair,
+}
+
+/// A program at the entry of a function, and one at its exit. The entry's is never attached without the exit's: it would leave a frame.
+#[derive(Debug)]
+struct Pair {
+    // Dropped first.
+    entry: Attached,
+    exit: Attached,
+}
+
+impl Pair {
+    fn detach(&mut self) {
+        self.entry.detach();
+        self.exit.detach();
+    }
+
+    fn attach(&mut self) -> Result<(), AttachError> {
+        self.exit.attach()?;
+        self.entry.attach()
+    }
 }
 
 /// The number of the function whose calls measure what watching costs. No watched function has it.
@@ -266,6 +288,7 @@ impl Watcher {
             programs: Vec::new(),
             clears: None,
             costs: Vec::new(),
+            cannot_resume: None,
             statistics: None,
             contexts: Map::new(Kind::LruHash, 8, CONTEXT_BYTES, CONTEXTS_MAX, cpus)?,
             tallies: Map::new(Kind::PerCpuHash, KEY_BYTES, tally_bytes as u32, tallies_max, cpus)?,
@@ -286,9 +309,9 @@ impl Watcher {
             return;
         };
         match self.attach(number, function, &kernel, description.name_at) {
-            Ok((hook, ends)) => {
+            Ok((hook, pair)) => {
                 let hook = hook.kind();
-                self.programs.push(Programs { function, hook, ends });
+                self.programs.push(Programs { function, hook, pair });
                 self.watched.push(function);
                 if hook == HookKind::Probe {
                     self.probed.push(function);
@@ -316,15 +339,23 @@ impl Watcher {
     }
 
     /// What watching adds to a call of this function, which a system call runs; `None` if it is not watched so, or no difference was seen.
-    fn measure(&self, hook: Hook, call: &'static Function, description: &Description) -> Option<HookCost> {
+    fn measure(
+        &mut self,
+        hook: Hook,
+        call: &'static Function,
+        description: &Description,
+    ) -> Option<HookCost> {
         let kernel = description.function(call)?;
         if hook == Hook::Trampoline && kernel.type_number == UNDESCRIBED {
             return None;
         }
         let mut times = CallTimes::default();
         times.add_free();
-        let attached = self.attach_by(hook, MEASURED_NUMBER, call, &kernel, description.name_at).ok()?;
+        let mut attached = self.attach_by(hook, MEASURED_NUMBER, call, &kernel, description.name_at).ok()?;
         times.add_watched(|| self.measured_tally()).ok()?;
+        // On a function that nobody else calls: one that is under way meanwhile would leave a frame.
+        attached.detach();
+        self.cannot_resume = attached.attach().err();
         drop(attached);
         times.add_free();
         times.cost(hook.kind())
@@ -353,7 +384,7 @@ impl Watcher {
         function: &Function,
         kernel: &KernelFunction,
         name_at: NameOffset,
-    ) -> Result<(Hook, [Attached; 2]), AttachError> {
+    ) -> Result<(Hook, Pair), AttachError> {
         let attach = |hook| {
             let attached = self.attach_by(hook, number, function, kernel, name_at)?;
             Ok((hook, attached))
@@ -372,7 +403,6 @@ impl Watcher {
         }
     }
 
-    /// The end first: an entry without an end would leave a frame.
     fn attach_by(
         &self,
         hook: Hook,
@@ -380,7 +410,7 @@ impl Watcher {
         function: &Function,
         kernel: &KernelFunction,
         name_at: NameOffset,
-    ) -> Result<[Attached; 2], AttachError> {
+    ) -> Result<Pair, AttachError> {
         let calling = Calling::of(function, kernel, hook);
         let attach = |code: &[Instruction], when| match (hook, when) {
             (Hook::Trampoline, _) => Attached::new(code, when, kernel.type_number),
@@ -391,22 +421,19 @@ impl Watcher {
         let tables = self.tables();
         let exit = attach(&programs::exit(number, function, calling, name_at, tables), When::Exit)?;
         let entry = attach(&programs::entry(number, function, calling, tables), When::Entry)?;
-        Ok([entry, exit])
+        Ok(Pair { entry, exit })
     }
 
-    /// Detaches the function that comes first, and attaches it again, to find out whether that is possible.
-    pub(crate) fn attach_one_again(&mut self) -> Result<(), AttachError> {
-        let ends = self.programs.first_mut().map_or(&mut [][..], |one| &mut one.ends);
-        ends.iter_mut().for_each(Attached::detach);
-        ends.iter_mut().rev().try_for_each(Attached::attach)
+    /// Fails if counting could not be resumed after a pause.
+    pub(crate) fn check_resume(&mut self) -> Result<(), AttachError> {
+        self.cannot_resume.take().map_or(Ok(()), Err)
     }
 
     /// Ends counting until [`Self::resume`]. The functions that are called most often are freed first.
     pub(crate) fn pause(&mut self) -> io::Result<()> {
         self.sort_by_calls()?;
         for one in self.programs.iter_mut().rev() {
-            // The entry first: one without an end would leave a frame.
-            one.ends.iter_mut().for_each(Attached::detach);
+            one.pair.detach();
         }
         if let Some(clears) = &mut self.clears {
             clears.detach();
@@ -419,7 +446,7 @@ impl Watcher {
     pub(crate) fn resume(&mut self) -> Result<(), AttachError> {
         self.clears.as_mut().map_or(Ok(()), Attached::attach)?;
         for one in &mut self.programs {
-            one.ends.iter_mut().rev().try_for_each(Attached::attach)?;
+            one.pair.attach()?;
         }
         Ok(())
     }
@@ -472,7 +499,7 @@ impl Watcher {
         }
         let (mut misses, mut unmeasured) = (0, Runs::default());
         for one in &self.programs {
-            for program in &one.ends {
+            for program in [&one.pair.entry, &one.pair.exit] {
                 let runs = program.runs()?;
                 misses += runs.misses;
                 if self.cost(one.hook).is_none() {

@@ -96,7 +96,8 @@ fn verdict_of_group(group: &Group) -> String {
 
 /// `DMA mapping costs 0.62 to 0.66 times as much CPU time per request`.
 fn cost_words(row: &Row) -> String {
-    let per = format!("CPU time per {}", row.unit.word());
+    let watching = if row.quantity == Quantity::CpuNs { ", with what watching added" } else { "" };
+    let per = format!("CPU time per {}{watching}", row.unit.word());
     match (row.interval(), row.sign, row.ratio) {
         (Some(_), Some(_), _) => format!("DMA mapping costs {} times as much {per}", interval_words(row)),
         (Some(_), None, _) => {
@@ -396,7 +397,7 @@ fn legend(comparison: &Comparison) -> String {
         Sample::Rounds => {
             let of_all = if several { "a side's documents" } else { "each document" };
             format!(
-                "A ratio is AFTER by BEFORE, of the sums over all intervals. Its interval is Fieller's, from how much the intervals of \
+                "A ratio is AFTER divided by BEFORE, of the sums over all intervals. Its interval is Fieller's, from how much the intervals of \
                  {of_all} differ."
             )
         }
@@ -412,7 +413,7 @@ fn legend(comparison: &Comparison) -> String {
         ),
     };
     format!(
-        "{how} ? marks an interval that contains 1, so that the sign is uncertain; of figures that did not change, one in twenty has no ? by \
+        "{how} ? marks an interval that contains 1, so that there may be no change; of figures that did not change, one in twenty has no ? by \
          chance. {without}"
     )
 }
@@ -423,7 +424,7 @@ fn how_of_runs(comparison: &Comparison, is_bench: bool) -> String {
         [&comparison.runs.before, &comparison.runs.after].map(|runs| grouped(runs.len() as u64));
     let figure = if is_bench { "median" } else { "figure" };
     format!(
-        "BEFORE is the mean of {before} runs, and AFTER of {after}: of each run its {figure}. A ratio is AFTER by BEFORE. Its interval is \
+        "BEFORE is the mean of {before} runs, and AFTER of {after}: of each run its {figure}. A ratio is AFTER divided by BEFORE. Its interval is \
          Fieller's, from how much the runs of each side differ, so what differs from run to run is in it; rounds within a run are not."
     )
 }

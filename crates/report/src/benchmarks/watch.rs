@@ -26,7 +26,7 @@ const UNKNOWN: &str = "?";
 pub fn watch_interval_title() -> String {
     format!(
         "{:>8}  {:<NAME_COLUMNS$}  {:>10}  {:>10}  {:>10}  {:>10}  {:>12}  {:>12}  {:>7}",
-        "seconds", "adapter", "I/O/s", "maps/s", "unmaps/s", "invalid./s", "mapped/s", "bounced/s", "cores"
+        "seconds", "adapter", "I/O/s", "maps/s", "unmaps/s", "inval/s", "mapped/s", "bounced/s", "cores"
     )
 }
 
