@@ -329,6 +329,30 @@ fn reads_are_counted_behind_arm_s_smmu() {
     counts.assert_nothing_is_left();
 }
 
+/// Ubuntu 26.04 for Arm with pages of 64 KiB, which its stacks are aligned by, too. Programs run from trampolines.
+#[test]
+fn reads_are_counted_with_pages_of_64_kib() {
+    let machine = Machine {
+        arch: Arch::Arm,
+        kernel: GuestKernel::Ubuntu("ubuntu-resolute-arm64-64k"),
+        options: ",gic-version=3,iommu=smmuv3",
+        devices: "",
+        command_line: "iommu.strict=1",
+        processors: TWO_CPUS_IN_TURN,
+        is_killed: false,
+    };
+    let Some(counts) = machine.counts() else { return };
+    counts.assert_calls_of("single", &ONCE);
+    counts.assert_calls_of("single", &[(Action::Invalidate, 1), (Action::TakeBounce, 0)]);
+    counts.assert_bytes(&[Action::Map, Action::Unmap]);
+    counts.assert_costs_are_measured();
+    // Whatever a read moves, a whole page of the table is written.
+    for action in [Action::WriteTable, Action::ClearTable] {
+        let bytes = counts.get(&format!("single disk {action:?}-bytes"));
+        assert_eq!(bytes, READS << 16, "{action:?}\n{}", counts.console);
+    }
+}
+
 /// In the default window of a POWER partition an entry is written, and later cleared, by a hypercall each. Probes count.
 #[test]
 fn hypercalls_are_counted_in_a_window_of_power() {

@@ -1,7 +1,10 @@
 #!/bin/sh
 # Puts an Ubuntu kernel at DIR/vmlinuz and DIR/modules:
 #
-#     fetch_ubuntu.sh DIR [RELEASE [ARCH]]   # jammy (Linux 5.15), noble (6.8, the default) or resolute (7.0); amd64 (the default) or arm64
+#     fetch_ubuntu.sh DIR [RELEASE [ARCH [FLAVOUR]]]
+#
+# RELEASE is jammy (Linux 5.15), noble (6.8, the default) or resolute (7.0); ARCH amd64 (the default) or arm64; FLAVOUR generic (the default), or
+# generic-64k with pages of 64 KiB.
 #
 # noble's has iommufd, and resolute's for arm64 pseudo-NMIs (CONFIG_ARM64_PSEUDO_NMI), which Debian's lack. This server has arm64 from resolute on.
 # Needs apt-get and dpkg-deb, for arm64 zstd too, but no root: nothing is installed. Ubuntu's keys come in a
@@ -12,6 +15,7 @@ set -eu
 dir=$1
 ubuntu=${2:-noble}
 arch=${3:-amd64}
+flavour=${4:-generic}
 [ -d "$dir/modules" ] && exit 0
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -26,8 +30,8 @@ cd "$work"
 dpkg-deb -x keyring.deb key
 # The release as it was on its day: its kernel does not change any more.
 private_apt "deb [signed-by=$work/key/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://archive.ubuntu.com/ubuntu $ubuntu main" "$arch"
-release=$(apt-cache depends linux-image-generic | sed -n 's/^ *Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
-[ -n "$release" ] || { echo "fetch_ubuntu.sh: no kernel behind linux-image-generic" >&2; exit 1; }
+release=$(apt-cache depends "linux-image-$flavour" | sed -n 's/^ *Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
+[ -n "$release" ] || { echo "fetch_ubuntu.sh: no kernel behind linux-image-$flavour" >&2; exit 1; }
 apt-get -qq download "linux-image-$release" "linux-modules-$release" >&2
 for package in linux-*.deb; do dpkg-deb -x "$package" tree; done
 
