@@ -107,7 +107,7 @@ pub enum DocumentError {
     },
     /// A document was given twice.
     #[error(
-        "{file}: the same document as {other}; expected each run once, since a copy says nothing of how runs differ"
+        "{file}: the same document as {other}, which was given before; expected each run once, since a copy says nothing of how runs differ"
     )]
     Twice {
         /// The file.

@@ -346,7 +346,7 @@ fn what_would_fake_certainty_is_refused() {
     refused(
         &[one.clone(), two.clone(), one.clone()],
         slice::from_ref(two),
-        "a3: the same document as a1; expected each run once",
+        "a3: the same document as a1, which was given before; expected each run once",
     );
     refused(&[one.clone(), two.clone()], slice::from_ref(two), "b1: the same document as a2");
     assert!(

@@ -586,7 +586,6 @@ pub(crate) struct Watch {
         long,
         value_name = "CORES",
         num_args = 0..=1,
-        require_equals = true,
         default_missing_value = "0.02",
         value_parser = parse_cores
     )]
