@@ -2,7 +2,7 @@
 
 use crate::rate::{Rate, Round};
 use serde::Serialize;
-use watch::{Activity, Mapping, Record};
+use watch::{Activity, Interval, Mapping, Record};
 
 /// CPU time of an adapter's DMA mapping per I/O.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,22 +21,31 @@ pub struct CostPerIo {
     pub is_net: bool,
 }
 
+/// What sums may differ from the record's: each weighted window is rounded.
+const ROUNDING: f64 = 0.01;
+
 /// For each adapter that completed I/O, in the record's order.
-pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
+pub fn costs_per_io<'r>(record: &'r Record) -> Vec<CostPerIo> {
     let of_adapter = |adapter: &watch::AdapterSummary| {
         let (ios, io) = adapter.completed.io()?;
         let is_net = adapter.net_ns().is_some();
         let all_ns = adapter.net_ns().unwrap_or(adapter.ns());
-        let round = |activity: &Activity| {
+        let round = |(weight, activity): (f64, &Activity)| {
             let ns = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
             let completed = activity.completed;
             let ios = if io == "request" { completed.block_requests } else { completed.packets };
-            Some(Round { amount: activity.mapping.as_ref().and_then(ns)? as f64, units: ios as f64 })
+            let amount = weight * activity.mapping.as_ref().and_then(ns)? as f64;
+            Some(Round { amount, units: weight * ios as f64 })
         };
-        let activities = record.intervals.iter().flat_map(|interval| &interval.adapters);
-        let ours = activities.filter(|activity| activity.adapter == adapter.adapter);
+        let weighted = |interval: &'r Interval| {
+            let weight = interval.weight();
+            interval.adapters.iter().map(move |activity| (weight, activity))
+        };
+        let activities = record.intervals.iter().flat_map(weighted);
+        let ours = activities.filter(|(_, activity)| activity.adapter == adapter.adapter);
         let rounds = ours.map(round).collect::<Option<Vec<_>>>().unwrap_or_default();
-        let holds_all = rounds.iter().map(|round| round.units).sum::<f64>() == ios as f64;
+        let units: f64 = rounds.iter().map(|round| round.units).sum();
+        let holds_all = (units - ios as f64).abs() <= ios as f64 * ROUNDING;
         let rate = Rate::of(&rounds).filter(|_| holds_all);
         Some(CostPerIo {
             adapter: adapter.adapter.clone(),

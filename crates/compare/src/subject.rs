@@ -10,8 +10,8 @@ use watch::{Action, Activity, Completed, Mapping};
 
 /// Sums by interval may differ from those of all the time by this share: by rounding.
 const ROUNDING: f64 = 1e-9;
-/// The same where what watching added was taken off, which is not done below 0 in an interval.
-const NET_ROUNDING: f64 = 0.01;
+/// The same where what watching added was taken off, which is not done below 0 in an interval, and where windows stand for longer times.
+const COARSE_ROUNDING: f64 = 0.01;
 
 /// A count: a quantity, and the stage where it is CPU time of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,10 +250,16 @@ impl Subject<'_> {
                 }
             }
         }
+        for (round, interval) in rounds.iter_mut().zip(intervals) {
+            round.amount *= interval.weight();
+            round.units *= interval.weight();
+        }
         let added: f64 = rounds.iter().map(|round| round.amount).sum();
         let sum = self.sum(count).ok_or("not known")?;
+        let is_weighted = intervals.iter().any(|interval| interval.weight() > 1.0);
         let rounding = match count.quantity {
-            Quantity::CpuWithoutWatchingNs => NET_ROUNDING,
+            Quantity::CpuWithoutWatchingNs => COARSE_ROUNDING,
+            _ if is_weighted => COARSE_ROUNDING,
             _ => ROUNDING,
         };
         let is_whole = (added - sum).abs() <= sum * rounding;

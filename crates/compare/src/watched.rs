@@ -123,6 +123,7 @@ impl Checked for Watched {
 
 fn check_interval(index: usize, interval: &Interval) -> Result<(), Flaw> {
     check_seconds(&format!("intervals[{index}].seconds"), interval.seconds)?;
+    check_seconds(&format!("intervals[{index}].stands_for_s"), interval.stands_for_s)?;
     check_once(&format!("intervals[{index}].adapters"), interval.adapters.iter().map(|one| &one.adapter))?;
     for (place, activity) in interval.adapters.iter().enumerate() {
         let stages = activity.mapping.iter().flat_map(|mapping| &mapping.stages);

@@ -31,7 +31,7 @@ fn record(intervals: &[(u64, u64)], is_known: bool) -> Record {
         };
         let activity =
             Activity { adapter: DISK.to_owned(), completed: completed(requests), mapping: Some(mapping) };
-        Interval { end_s: place as f64 + 1.0, seconds: 1.0, adapters: vec![activity] }
+        Interval { end_s: place as f64 + 1.0, seconds: 1.0, stands_for_s: 1.0, adapters: vec![activity] }
     };
     let sum = |of: fn(&(u64, u64)) -> u64| intervals.iter().map(of).sum::<u64>();
     let ns = sum(|one| one.1);
@@ -89,4 +89,18 @@ fn without_all_intervals_there_is_a_cost_but_no_interval() {
     assert_eq!((cost.ns, cost.interval_ns), (10.0, None));
     let few = &costs_per_io(&record(&TEN[..4], false))[0];
     assert_eq!((few.ns, few.interval_ns), (10.0, None));
+}
+
+/// A busy window of half the cost per request stands for three times as long as another.
+#[test]
+fn windows_count_as_often_as_they_stand_for() {
+    let mut part = record(&[(100, 500), (10, 100), (10, 100), (10, 100), (10, 100)], false);
+    part.intervals[0].stands_for_s = 3.0;
+    let adapter = &mut part.adapters[0];
+    adapter.completed = completed(340);
+    adapter.stages = vec![stage(1900, None)];
+    let cost = &costs_per_io(&part)[0];
+    assert!((cost.ns - 1900.0 / 340.0).abs() < 1e-9, "{cost:?}");
+    let [low, high] = cost.interval_ns.unwrap_or_default();
+    assert!(low < cost.ns && cost.ns < high && (low + high - 2.0 * cost.ns).abs() < 1e-6, "{cost:?}");
 }

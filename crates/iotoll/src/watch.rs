@@ -11,7 +11,7 @@ use crate::output::{self, Outcome};
 use crate::prices;
 use crate::whole_file::WholeFile;
 use ::compare::{CostPerIo, costs_per_io};
-use ::watch::{Record, SCHEMA, Session};
+use ::watch::{Interval, Record, SCHEMA, Session, WatchError};
 use anyhow::Context;
 use bench::{Head, HostSummary, Origin};
 use diagnosis::{gains, price_list};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     if !args.json {
         output::print_text(&report::watch_interval_title())?;
     }
-    let mut ended = None;
+    let (mut ended, mut failure) = (None, None);
     loop {
         let is_over =
             seconds.is_some_and(|seconds| begun.elapsed() >= seconds) || stop.load(Ordering::Relaxed);
@@ -77,14 +77,14 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
             ended = child.try_wait()?;
         }
         let ends = is_over || ended.is_some();
-        let must_end = ends || session.step()?;
-        if session.counts_since().is_some_and(|since| must_end || since.elapsed() >= interval) {
-            let done = session.interval()?;
-            if !args.json {
+        match advance(&mut session, ends, interval) {
+            Ok(Some(done)) if !args.json => {
                 report::watch_interval(&done).iter().try_for_each(|line| output::print_text(line))?;
             }
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
         }
-        if ends {
+        if ends || failure.is_some() {
             break;
         }
         thread::sleep(LOOK.min(interval));
@@ -93,10 +93,19 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     let record = session.finish();
     let command_ended = command.map(|child| end(child, ended)).transpose()?;
     let is_fine = command_ended.as_ref().is_none_or(|(is_fine, _)| *is_fine);
-    let uncounted = uncounted(&record);
+    let mut uncounted = uncounted(&record);
+    // What was counted before is shown.
+    uncounted.extend(failure.map(|error| format!("watching ended early: {error}")));
     let is_all_counted = uncounted.is_empty();
     show(args, record, uncounted, command_ended.map(|(_, words)| words), is_fine)?;
     Ok(if is_fine && is_all_counted { Outcome::Fine } else { Outcome::Findings })
+}
+
+/// Ends the interval under way if its time has come.
+fn advance(session: &mut Session, ends: bool, interval: Duration) -> Result<Option<Interval>, WatchError> {
+    let must_end = ends || session.step()?;
+    let is_due = session.counts_since().is_some_and(|since| must_end || since.elapsed() >= interval);
+    is_due.then(|| session.interval()).transpose()
 }
 
 /// What could not be counted, and what was seen of the reasons.

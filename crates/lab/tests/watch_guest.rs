@@ -404,7 +404,7 @@ fn bounce_buffers_are_counted() {
     }
 }
 
-/// Programs are detached and attached again, so that watching takes no more than a share of a core, in pauses not a function has one.
+/// Programs are detached and attached again, so that watching takes no more than a share of a core. In pauses no function has one.
 #[test]
 fn a_part_of_the_reads_is_counted() {
     let (seconds, max_cores) = (100, 0.15);
@@ -420,15 +420,21 @@ fn a_part_of_the_reads_is_counted() {
     let console = &counts.console;
     let (windows, requests) = (counts.get("windows"), counts.get("requests"));
     assert!(windows >= 2 && requests > 100 * windows, "{console}");
-    assert!(requests < counts.get("reads all") / 2, "most reads are not counted\n{console}");
+    let [counted, elapsed, stood_for] =
+        ["counted", "elapsed", "stood for"].map(|what| counts.get(&format!("milliseconds {what}")));
+    assert!(counted < elapsed / 2 && stood_for > elapsed / 3 && stood_for <= elapsed + 100, "{console}");
+    // Reads are slower while they are counted, so they are estimated to be fewer.
+    let true_rate = counts.get("reads all") as f64 / elapsed as f64;
+    let rate = requests as f64 / stood_for as f64;
+    assert!(rate > 0.3 * true_rate && rate < 1.3 * true_rate, "{rate} {true_rate}\n{console}");
     for action in [Action::Map, Action::Unmap, Action::AllocateIova, Action::Invalidate] {
         // A read is under way at the begin and the end of each window.
         let calls = counts.get(&format!("{action:?}"));
-        assert!(calls.abs_diff(requests) <= 2 * windows, "{action:?}\n{console}");
+        assert!(calls.abs_diff(requests) <= requests / 100, "{action:?}\n{console}");
     }
     let cores = counts.get("millionths of a core") as f64 / 1e6;
-    // A window may cost more than all before it.
-    assert!(cores > 0.0 && cores <= 1.1 * max_cores, "{console}");
+    // The share is that of whole periods, and watching may end in the midst of one.
+    assert!(cores > 0.0 && cores <= 1.5 * max_cores, "{console}");
     let hooked: Vec<usize> = console
         .lines()
         .filter_map(|line| line.trim().strip_prefix("hooked functions: ")?.parse().ok())

@@ -94,13 +94,14 @@ fn print(record: &Record, adapter: &str) {
         }
     }
     println!("windows {}", record.intervals.len());
-    println!("milliseconds counted {}", (record.seconds * 1000.0) as u64);
     println!("losses {}", record.losses.total());
     for hook in &record.hooks {
         println!("{:?} inside {:.0} outside {:.0} ns", hook.hook, hook.inside_ns, hook.outside_ns);
     }
     if let Some(part_time) = record.part_time {
         println!("millionths of a core {}", (part_time.cores * 1e6) as u64);
+        println!("milliseconds counted {}", (part_time.counted_s * 1000.0) as u64);
         println!("milliseconds elapsed {}", (part_time.elapsed_s * 1000.0) as u64);
+        println!("milliseconds stood for {}", (record.seconds * 1000.0) as u64);
     }
 }

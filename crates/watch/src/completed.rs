@@ -35,6 +35,19 @@ impl AddAssign for Completed {
 }
 
 impl Completed {
+    /// As many times as much, rounded.
+    #[must_use]
+    pub(crate) fn scaled(self, times: f64) -> Self {
+        let scaled = |number: u64| (number as f64 * times).round() as u64;
+        Self {
+            block_requests: scaled(self.block_requests),
+            block_bytes: scaled(self.block_bytes),
+            packets: scaled(self.packets),
+            packet_bytes: scaled(self.packet_bytes),
+            interrupts: scaled(self.interrupts),
+        }
+    }
+
     /// The I/O that costs are divided by, and its name: requests of block devices, else packets. `None` if there was neither.
     pub fn io(&self) -> Option<(u64, &'static str)> {
         match (self.block_requests, self.packets) {

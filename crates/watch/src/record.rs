@@ -17,9 +17,10 @@ pub const INTERVALS_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Seconds in which it was counted: all from the first reading to the last, but for pauses.
+    /// Seconds from the first reading to the last, or to the end of the last pause.
     pub seconds: f64,
-    /// `None` if it was counted all the time.
+    /// `None` if it was counted all the time. Otherwise sums are estimates: each window stands for a longer time
+    /// ([`Interval::stands_for_s`]).
     pub part_time: Option<PartTime>,
     /// Why calls of the kernel were not counted; then adapters have only what they completed.
     pub uncounted: Option<String>,
@@ -60,6 +61,8 @@ pub struct PartTime {
     pub cores: f64,
     /// Seconds since it began.
     pub elapsed_s: f64,
+    /// Of these, seconds that were counted.
+    pub counted_s: f64,
 }
 
 /// A function that was not watched.
@@ -80,6 +83,9 @@ pub struct Interval {
     pub end_s: f64,
     /// Its length in seconds.
     pub seconds: f64,
+    /// Seconds that it stands for in sums; more than its length where only a part of the time was counted. (0 in older documents.)
+    #[serde(default)]
+    pub stands_for_s: f64,
     /// Adapters that did something.
     pub adapters: Vec<Activity>,
 }
@@ -120,9 +126,17 @@ pub struct Mapping {
     pub stages: Vec<StageSummary>,
 }
 
+impl Interval {
+    /// How many times it counts in sums.
+    pub fn weight(&self) -> f64 {
+        let weight = self.stands_for_s / self.seconds;
+        if weight > 1.0 && weight.is_finite() { weight } else { 1.0 }
+    }
+}
+
 impl Mapping {
     /// CPU nanoseconds without what watching added, if that is known.
     pub fn net_ns(&self) -> Option<u64> {
-        self.stages.iter().map(StageSummary::net_ns).sum()
+        self.stages.iter().map(StageSummary::net_ns).try_fold(0, |sum: u64, ns| Some(sum.saturating_add(ns?)))
     }
 }

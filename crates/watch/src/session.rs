@@ -1,7 +1,7 @@
 //! Watches this host for some time, in intervals.
 
 use crate::completed::{Completed, completed};
-use crate::duty::{self, Duty};
+use crate::duty::{self, Duty, PAUSE_MIN, Period};
 use crate::function::{Action, Function};
 use crate::hardware_counters::{HardwareCount, HardwareCounters};
 use crate::hook_cost::HookCost;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A window is looked at after this time, to foresee what it will cost.
+/// A window is looked at after this time to foresee what it will cost, and then each time that as much again has passed.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 /// What a call is taken to cost where that is not known.
 const UNKNOWN_CALL_NS: f64 = 1000.0;
@@ -44,10 +44,16 @@ pub struct Session {
 #[derive(Debug)]
 struct Turns {
     duty: Duty,
-    /// When the window under way must end; `None` until it was looked at.
-    window_end: Option<Instant>,
+    /// That of the window under way, or of the next one in a pause.
+    period: Period,
+    /// When the window under way is looked at again, and must end.
+    look: Instant,
+    window_end: Instant,
     /// When the next window begins, while counting pauses or is about to.
     pause_end: Option<Instant>,
+    /// The last window, until it is known how long it stands for.
+    last: Option<Window>,
+    counted_s: f64,
     is_detached: bool,
     has_paused: bool,
     /// CPU nanoseconds that were spent, from the start on up to the end of the last window.
@@ -56,6 +62,16 @@ struct Turns {
     begun_ns: f64,
     /// The most that a window has cost so far, with attaching and detaching before it.
     window_ns_max: f64,
+}
+
+/// A window that ended.
+#[derive(Debug)]
+struct Window {
+    span: Span,
+    interval: Interval,
+    /// Of the period that it stands for, unless watching ends before.
+    begin: Duration,
+    end: Duration,
 }
 
 /// What was read at a moment.
@@ -90,6 +106,12 @@ impl Snapshot {
 }
 
 impl Span {
+    /// As many times as much.
+    fn scaled(mut self, times: f64) -> Self {
+        self.completed.values_mut().for_each(|completed| *completed = completed.scaled(times));
+        Self { seconds: self.seconds * times, reading: self.reading.scaled(times), ..self }
+    }
+
     fn add(&mut self, later: Self) {
         self.seconds += later.seconds;
         self.reading.add(later.reading);
@@ -165,8 +187,12 @@ impl Session {
         }
         let turns = Turns {
             duty: Duty { max_cores },
-            window_end: None,
+            period: Period::without_pause(Duration::ZERO),
+            look: session.last.at + LOOK_AFTER,
+            window_end: session.last.at + Duty { max_cores }.window(0.0),
             pause_end: None,
+            last: None,
+            counted_s: 0.0,
             is_detached: false,
             has_paused: false,
             spent_ns: thread_ns() - begun_ns,
@@ -198,24 +224,26 @@ impl Session {
     pub fn step(&mut self) -> Result<bool, WatchError> {
         let (Some(turns), Ok(watcher)) = (&mut self.turns, &mut self.watcher) else { return Ok(false) };
         let now = Instant::now();
-        match (turns.pause_end, turns.window_end) {
-            (Some(_), _) if !turns.is_detached => {
+        match turns.pause_end {
+            Some(_) if !turns.is_detached => {
                 watcher.pause().map_err(WatchError::Read)?;
                 (turns.is_detached, turns.has_paused) = (true, true);
             }
-            (Some(end), _) if now >= end => {
+            Some(end) if now >= end => {
                 watcher.resume().map_err(WatchError::Attach)?;
-                turns.is_detached = false;
-                (turns.pause_end, turns.window_end) = (None, None);
+                (turns.is_detached, turns.pause_end) = (false, None);
                 self.last = snapshot(&mut self.watcher)?;
+                turns.begin_window(self.last.at);
             }
-            (None, None) if self.last.at + LOOK_AFTER <= now => {
-                let cores = watching_ns(&watcher.read()?.since(&self.last.reading))
-                    / (now - self.last.at).as_nanos() as f64;
-                turns.window_end = self.last.at.checked_add(turns.duty.window(cores));
+            None if turns.look <= now && now < turns.window_end => {
+                let counted = now - self.last.at;
+                let cores =
+                    watching_ns(&watcher.read()?.since(&self.last.reading)) / counted.as_nanos() as f64;
+                turns.look = now + counted;
+                turns.window_end = self.last.at + turns.duty.window(cores);
             }
-            (None, Some(end)) => return Ok(now >= end),
-            _ => {}
+            None => return Ok(now >= turns.window_end),
+            Some(_) => {}
         }
         Ok(false)
     }
@@ -227,25 +255,51 @@ impl Session {
     pub fn interval(&mut self) -> Result<Interval, WatchError> {
         let now = snapshot(&mut self.watcher)?;
         self.hardware_counts = self.hardware_counters.counts();
-        // Where nothing is counted there is nothing to pause.
-        if let Some(turns) = self.turns.as_mut().filter(|_| self.watcher.is_ok()) {
-            turns.end_window(now.at - self.begun, &now.reading);
-        }
-        let span = now.since(&self.last);
+        let (elapsed, span) = (now.at - self.begun, now.since(&self.last));
         let is_counted = self.watcher.is_ok();
         let adapters = self.adapters(&span).iter().map(|one| activity(one, is_counted)).collect();
-        let interval =
-            Interval { end_s: (now.at - self.begun).as_secs_f64(), seconds: span.seconds, adapters };
-        self.counted.add(span);
-        self.last = now;
-        if self.intervals.len() < INTERVALS_MAX {
-            self.intervals.push(interval.clone());
+        let interval = Interval {
+            end_s: elapsed.as_secs_f64(),
+            seconds: span.seconds,
+            stands_for_s: span.seconds,
+            adapters,
+        };
+        // Where nothing is counted there is nothing to pause.
+        match self.turns.as_mut().filter(|_| is_counted) {
+            Some(turns) => {
+                let window = turns.end_window(elapsed, &now.reading, span, interval.clone());
+                if let Some(before) = turns.last.replace(window) {
+                    self.add(before, Duration::MAX);
+                }
+            }
+            None => self.add_interval(span, interval.clone()),
         }
+        self.last = now;
         Ok(interval)
+    }
+
+    /// Adds a window for the time that it stands for, which ends with watching.
+    fn add(&mut self, window: Window, watching_end: Duration) {
+        let Window { span, mut interval, begin, end } = window;
+        interval.stands_for_s =
+            end.min(watching_end).saturating_sub(begin).as_secs_f64().max(interval.seconds);
+        let weight = interval.weight();
+        self.add_interval(span.scaled(weight), interval);
+    }
+
+    fn add_interval(&mut self, span: Span, interval: Interval) {
+        self.counted.add(span);
+        if self.intervals.len() < INTERVALS_MAX {
+            self.intervals.push(interval);
+        }
     }
 
     /// Ends watching. The record reaches to the end of the last interval.
     pub fn finish(mut self) -> Record {
+        let elapsed = self.begun.elapsed();
+        if let Some(window) = self.turns.as_mut().and_then(|turns| turns.last.take()) {
+            self.add(window, elapsed);
+        }
         let stacks = self.sampler.take().map(|sampler| match sampler {
             Ok(sampler) => Stacks::of(sampler.finish(), self.completed()),
             Err(why) => Stacks::without_samples(why),
@@ -298,7 +352,8 @@ impl Session {
         let spent_ns = now.map_or(turns.spent_ns, |reading| turns.spent(&reading));
         self.hardware_counts = self.hardware_counters.counts();
         let elapsed_s = self.begun.elapsed().as_secs_f64();
-        Some(PartTime { max_cores: turns.duty.max_cores, cores: spent_ns / 1e9 / elapsed_s, elapsed_s })
+        let (max_cores, counted_s) = (turns.duty.max_cores, turns.counted_s);
+        Some(PartTime { max_cores, cores: spent_ns / 1e9 / elapsed_s, elapsed_s, counted_s })
     }
 
     /// What all adapters completed, also those that were not chosen.
@@ -316,14 +371,26 @@ impl Session {
 }
 
 impl Turns {
-    /// Decides how long to pause after a window, from all that was spent up to now.
-    fn end_window(&mut self, elapsed: Duration, reading: &Reading) {
+    /// A window begins to be counted.
+    fn begin_window(&mut self, at: Instant) {
+        self.look = at + LOOK_AFTER;
+        self.window_end = at + self.duty.window(0.0);
+    }
+
+    /// Ends a window after this time since the begin, and decides on the next, from all that was spent up to now.
+    fn end_window(&mut self, elapsed: Duration, reading: &Reading, span: Span, interval: Interval) -> Window {
         let spent_ns = self.spent(reading);
         self.window_ns_max = self.window_ns_max.max(spent_ns - self.spent_ns);
         self.spent_ns = spent_ns;
-        let pause = self.duty.pause(elapsed, spent_ns, self.window_ns_max, duty::chance());
-        self.window_end = None;
-        self.pause_end = Instant::now().checked_add(pause).filter(|_| !pause.is_zero());
+        self.counted_s += span.seconds;
+        let (begin, end) = (self.period.begin, self.period.end.max(elapsed));
+        let next = self.duty.period(end, spent_ns, self.window_ns_max, duty::chance());
+        self.period = next.unwrap_or(Period::without_pause(end));
+        let pause = self.period.window.saturating_sub(elapsed);
+        let now = Instant::now();
+        self.pause_end = now.checked_add(pause).filter(|_| pause >= PAUSE_MIN);
+        self.begin_window(now);
+        Window { span, interval, begin, end }
     }
 
     /// CPU nanoseconds that were spent since the start, up to a reading that was just made.

@@ -127,17 +127,17 @@ impl AdapterSummary {
 
     /// CPU nanoseconds of all stages.
     pub fn ns(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.ns).sum()
+        self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.ns))
     }
 
     /// Nanoseconds of them that watching added, about; `None` if that was not measured.
     pub fn programs_ns(&self) -> Option<u64> {
-        self.stages.iter().map(|stage| stage.programs_ns).sum()
+        self.stages.iter().try_fold(0, |sum: u64, stage| Some(sum.saturating_add(stage.programs_ns?)))
     }
 
     /// CPU nanoseconds of all stages without what watching added, if that is known.
     pub fn net_ns(&self) -> Option<u64> {
-        self.stages.iter().map(StageSummary::net_ns).sum()
+        self.stages.iter().map(StageSummary::net_ns).try_fold(0, |sum: u64, ns| Some(sum.saturating_add(ns?)))
     }
 }
 

@@ -111,6 +111,14 @@ impl Tally {
         (self.by_bytes.calls() == self.calls).then_some(self.bytes)
     }
 
+    /// As many times as much, rounded.
+    #[must_use]
+    pub(crate) fn scaled(&self, times: f64) -> Self {
+        let mut scaled = Self::default();
+        scaled.combine(self, |_, number| (number as f64 * times).round() as u64);
+        scaled
+    }
+
     /// Adds another.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, u64::saturating_add);

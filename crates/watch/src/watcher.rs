@@ -219,6 +219,13 @@ impl Reading {
         }
     }
 
+    /// As many times as much. Losses are those that were seen.
+    #[must_use]
+    pub(crate) fn scaled(mut self, times: f64) -> Self {
+        self.tallies.values_mut().for_each(|tally| *tally = tally.scaled(times));
+        self
+    }
+
     /// Adds what was counted later. What calls cost is taken from there.
     pub fn add(&mut self, later: Self) {
         for (key, tally) in later.tallies {
@@ -435,16 +442,14 @@ impl Watcher {
         for one in self.programs.iter_mut().rev() {
             one.pair.detach();
         }
-        if let Some(clears) = &mut self.clears {
-            clears.detach();
-        }
+        // Traced clears and counted ones are no longer of the same time.
+        self.clears = None;
         // Frames of calls that did not end before their programs were gone.
         self.contexts.clear()
     }
 
     /// Counts again. The functions that are called most often come last, so that they are not counted for long while others are not.
     pub(crate) fn resume(&mut self) -> Result<(), AttachError> {
-        self.clears.as_mut().map_or(Ok(()), Attached::attach)?;
         for one in &mut self.programs {
             one.pair.attach()?;
         }

@@ -140,7 +140,7 @@ pub(crate) fn watched(cost: &Cost, seconds: u32, seed: u64) -> Value {
         .map(|second| {
             let disk = activity(cost, &mut random);
             let adapters = if is_lazy { vec![disk, timer()] } else { vec![disk] };
-            Interval { end_s: f64::from(second), seconds: 1.0, adapters }
+            Interval { end_s: f64::from(second), seconds: 1.0, stands_for_s: 1.0, adapters }
         })
         .collect();
     let names: &[&str] = if is_lazy { &[DISK, ""] } else { &[DISK] };

@@ -9,6 +9,7 @@ use bench::Head;
 use compare::{CostPerIo, costs_per_io};
 use escape::terminal::plain;
 use host::diagnose::MeasuredGain;
+use std::collections::BTreeMap;
 use toll::Stage;
 use watch::{
     Action, ActionSummary, Activity, AdapterSummary, HardwareCount, HookCost, HookKind, Interval, Losses,
@@ -70,9 +71,12 @@ pub fn watch(head: &Head, record: &Record, gains: &[MeasuredGain]) -> Page {
     if record.adapters.is_empty() {
         page.prose("No adapter did anything in this time.", 0);
     }
+    let costs: BTreeMap<String, CostPerIo> =
+        costs_per_io(record).into_iter().map(|cost| (cost.adapter.clone(), cost)).collect();
     for adapter in &record.adapters {
+        let cost = costs.get(&adapter.adapter);
         let gain = gains.iter().find(|gain| gain.address.to_string() == adapter.adapter);
-        add_adapter(&mut page, adapter, record, gain);
+        add_adapter(&mut page, adapter, cost, record, gain);
     }
     if let Some(stacks) = &record.stacks {
         stacks::add_stacks(&mut page, stacks);
@@ -124,12 +128,16 @@ pub(super) fn device(adapter: &str) -> String {
     if adapter.is_empty() { "no device".to_owned() } else { plain(adapter) }
 }
 
-fn add_adapter(page: &mut Page, adapter: &AdapterSummary, record: &Record, gain: Option<&MeasuredGain>) {
+fn add_adapter(
+    page: &mut Page,
+    adapter: &AdapterSummary,
+    cost: Option<&CostPerIo>,
+    record: &Record,
+    gain: Option<&MeasuredGain>,
+) {
     page.heading(device(&adapter.adapter));
     let io = adapter.completed.io();
     let seconds = record.seconds.max(f64::MIN_POSITIVE);
-    let costs = costs_per_io(record);
-    let cost = costs.iter().find(|cost| cost.adapter == adapter.adapter);
     page.prose(sentence(adapter, cost, seconds), 2);
     let fix = gain.map(gain_words).or_else(|| invalidations(adapter, seconds));
     page.blocks.extend(fix.map(|words| Block::Prose(words, 2)));
@@ -391,13 +399,17 @@ fn hook_words(cost: &HookCost) -> String {
 
 /// Which part of the time was counted, and what that cost.
 fn part_time_words(part_time: PartTime, record: &Record) -> String {
-    let PartTime { max_cores, cores: took, elapsed_s } = part_time;
-    let kept =
-        if took > max_cores { ", more than it might: too little time for what starting cost" } else { "" };
+    let PartTime { max_cores, cores: took, elapsed_s, counted_s } = part_time;
+    let kept = if took > max_cores {
+        ", which is more: the time was short for what starting and the last window cost"
+    } else {
+        ""
+    };
     format!(
-        "{} s of {} s, so that watching takes at most {} of a core; it took {}{kept}",
-        figure(record.seconds),
+        "{} s of {} s in {}, each of which stands for the time around it: sums are estimates. Watching might take {} of a core; it took {}{kept}",
+        figure(counted_s),
         figure(elapsed_s),
+        count(record.intervals.len(), "window"),
         cores(max_cores),
         cores(took),
     )
