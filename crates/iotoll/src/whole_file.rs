@@ -7,6 +7,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// An output file that is being written. It replaces the file at its path when [`save`](Self::save) is called; dropping it changes
 /// nothing.
@@ -185,10 +186,12 @@ fn file_mode(readers: Readers, replaced: Option<&Metadata>) -> u32 {
     }
 }
 
-/// The mode of a new file by the umask, which can only be read by setting it.
+/// The mode of a new file by the umask, which can only be read by setting it: by one thread at a time, so that none takes another's for it.
 pub(crate) fn mode_by_umask() -> u32 {
     use rustix::fs::Mode;
     use rustix::process::umask;
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mask = umask(Mode::RWXG | Mode::RWXO);
     umask(mask);
     0o666 & !mask.as_raw_mode()
