@@ -2,7 +2,6 @@
 
 use crate::page::drawing::{Course, Drawing, Flame, Frame, Kind, Line};
 use crate::page::quantity::{count, time};
-use escape::terminal::plain;
 use toll::Stage;
 use watch::{Activity, AdapterSummary, Mapping, Path, Record};
 
@@ -57,7 +56,7 @@ pub(super) fn flame(adapter: &AdapterSummary) -> Option<Drawing> {
     let frames = frames(&all, 0, all.iter().map(|path| own_ns(path)).sum());
     let name = format!(
         "CPU time of DMA mapping for {}: each function stands on its caller, as wide as its time",
-        plain(&adapter.adapter)
+        super::watch::device(&adapter.adapter)
     );
     (!frames.is_empty()).then_some(Drawing(Kind::Flame(Flame { name, frames })))
 }
