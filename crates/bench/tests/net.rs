@@ -75,7 +75,10 @@ fn all_tests_are_measured_over_loopback() {
             let name = cell.name();
             assert_eq!(cell.rounds.len(), 2, "{name}");
             assert!(cell.transactions_per_second.unwrap().median > 0.0, "{name}: {cell:?}");
-            assert!(cell.cpu.client.process_ns.unwrap().median > 0.0, "{name}");
+            // On a busy host a round can end without a transaction to divide by.
+            if cell.rounds.iter().all(|round| round.transactions > 0) {
+                assert!(cell.cpu.client.process_ns.unwrap().median > 0.0, "{name}");
+            }
             assert_eq!(cell.round_trip.is_some(), cell.test.has_answers(), "{name}");
             if let Some(round_trip) = &cell.round_trip {
                 let counted: u64 = cell.rounds.iter().map(|round| round.transactions).sum();
