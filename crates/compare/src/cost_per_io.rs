@@ -2,7 +2,8 @@
 
 use crate::rate::{Rate, Round};
 use serde::Serialize;
-use watch::{Activity, Interval, Mapping, Record};
+use std::collections::BTreeMap;
+use watch::{Activity, AdapterSummary, Mapping, Record};
 
 /// CPU time of an adapter's DMA mapping per I/O.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,35 +26,40 @@ pub struct CostPerIo {
 const ROUNDING: f64 = 0.01;
 
 /// For each adapter that completed I/O, in the record's order.
-pub fn costs_per_io<'r>(record: &'r Record) -> Vec<CostPerIo> {
-    let of_adapter = |adapter: &watch::AdapterSummary| {
-        let (ios, io) = adapter.completed.io()?;
-        let is_net = adapter.net_ns().is_some();
-        let all_ns = adapter.net_ns().unwrap_or(adapter.ns());
-        let round = |(weight, activity): (f64, &Activity)| {
-            let ns = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
-            let completed = activity.completed;
-            let ios = if io == "request" { completed.block_requests } else { completed.packets };
-            let amount = weight * activity.mapping.as_ref().and_then(ns)? as f64;
-            Some(Round { amount, units: weight * ios as f64 })
-        };
-        let weighted = |interval: &'r Interval| {
-            let weight = interval.weight();
-            interval.adapters.iter().map(move |activity| (weight, activity))
-        };
-        let activities = record.intervals.iter().flat_map(weighted);
-        let ours = activities.filter(|(_, activity)| activity.adapter == adapter.adapter);
-        let rounds = ours.map(round).collect::<Option<Vec<_>>>().unwrap_or_default();
-        let units: f64 = rounds.iter().map(|round| round.units).sum();
-        let holds_all = (units - ios as f64).abs() <= ios as f64 * ROUNDING;
-        let rate = Rate::of(&rounds).filter(|_| holds_all);
-        Some(CostPerIo {
-            adapter: adapter.adapter.clone(),
-            io,
-            ns: all_ns as f64 / ios as f64,
-            interval_ns: rate.and_then(|rate| rate.interval()),
-            is_net,
-        })
+pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
+    let mut parts: BTreeMap<&str, Vec<(f64, &Activity)>> = BTreeMap::new();
+    for interval in &record.intervals {
+        for activity in &interval.adapters {
+            parts.entry(&activity.adapter).or_default().push((interval.weight(), activity));
+        }
+    }
+    let parts_of =
+        |adapter: &AdapterSummary| parts.get(adapter.adapter.as_str()).map_or(&[][..], Vec::as_slice);
+    record.adapters.iter().filter_map(|adapter| cost(adapter, parts_of(adapter))).collect()
+}
+
+/// What an adapter's mapping cost, and what that was in each interval with its weight.
+fn cost(adapter: &AdapterSummary, parts: &[(f64, &Activity)]) -> Option<CostPerIo> {
+    let (ios, io) = adapter.completed.io()?;
+    let net_ns = adapter.net_ns();
+    let is_net = net_ns.is_some();
+    let ns_of = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
+    let round = |&(weight, activity): &(f64, &Activity)| {
+        let amount = weight * activity.mapping.as_ref().and_then(ns_of)? as f64;
+        Some(Round { amount, units: weight * activity.completed.io_of_kind(&adapter.completed) as f64 })
     };
-    record.adapters.iter().filter_map(of_adapter).collect()
+    // If one interval's cost is not known, their spread is not either.
+    let rounds: Option<Vec<Round>> = parts.iter().map(round).collect();
+    let holds_all = |rounds: &Vec<Round>| {
+        let units: f64 = rounds.iter().map(|round| round.units).sum();
+        (units - ios as f64).abs() <= ios as f64 * ROUNDING
+    };
+    let rate = rounds.filter(holds_all).and_then(|rounds| Rate::of(&rounds));
+    Some(CostPerIo {
+        adapter: adapter.adapter.clone(),
+        io,
+        ns: net_ns.unwrap_or(adapter.ns()) as f64 / ios as f64,
+        interval_ns: rate.and_then(|rate| rate.interval()),
+        is_net,
+    })
 }

@@ -113,10 +113,7 @@ struct Device<'d> {
 impl Device<'_> {
     /// What it completed of the kind that it completes: requests if it completed any, else packets.
     fn io(&self, completed: &Completed) -> u64 {
-        match self.unit() {
-            Some(Unit::Request) => completed.block_requests,
-            _ => completed.packets,
-        }
+        completed.io_of_kind(&self.adapter.completed)
     }
 
     fn unit(&self) -> Option<Unit> {

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Outcome> {
     Ok(if is_fine && is_all_counted { Outcome::Fine } else { Outcome::Findings })
 }
 
-/// Ends the interval under way if its time has come.
+/// Ends the current interval if its time has come.
 fn advance(session: &mut Session, ends: bool, interval: Duration) -> Result<Option<Interval>, WatchError> {
     let must_end = ends || session.step()?;
     let is_due = session.counts_since().is_some_and(|since| must_end || since.elapsed() >= interval);
@@ -168,9 +168,9 @@ fn show(
     }
     let inspection = Inspection::of(Host::read(&Tree::live()));
     let gains = gains(&inspection, &record);
-    let page = report::watch(&head, &record, &gains);
+    let page = || report::watch(&head, &record, &gains);
     if let Some(path) = &args.html {
-        WholeFile::write(path, report::html(&page, "iotoll · watch", program_version()).as_bytes())?;
+        WholeFile::write(path, report::html(&page(), "iotoll · watch", program_version()).as_bytes())?;
     }
     if let Some(path) = &args.prices {
         match price_list(&inspection.host, &record, &head) {
@@ -194,5 +194,5 @@ fn show(
         output::print_note(&format!("the command ended: {words}"));
     }
     output::print_text("")?;
-    output::print_page(&page)
+    output::print_page(&page())
 }

@@ -428,7 +428,7 @@ fn a_part_of_the_reads_is_counted() {
     let rate = requests as f64 / stood_for as f64;
     assert!(rate > 0.3 * true_rate && rate < 1.3 * true_rate, "{rate} {true_rate}\n{console}");
     for action in [Action::Map, Action::Unmap, Action::AllocateIova, Action::Invalidate] {
-        // A read is under way at the begin and the end of each window.
+        // A read is in flight at the begin and the end of each window.
         let calls = counts.get(&format!("{action:?}"));
         assert!(calls.abs_diff(requests) <= requests / 100, "{action:?}\n{console}");
     }

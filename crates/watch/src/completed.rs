@@ -57,6 +57,11 @@ impl Completed {
         }
     }
 
+    /// The I/O of a part, of the kind that all is counted by.
+    pub fn io_of_kind(&self, all: &Self) -> u64 {
+        if all.block_requests > 0 { self.block_requests } else { self.packets }
+    }
+
     /// What came since an earlier reading. A counter that began anew, as of a device that was bound again, counts from 0.
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |now: u64, then: u64| now.checked_sub(then).unwrap_or(now);

@@ -30,7 +30,7 @@ pub struct Session {
     /// Their counts up to the end of the last interval.
     hardware_counts: Vec<HardwareCount>,
     begun: Instant,
-    /// At the begin of the interval under way.
+    /// At the begin of the current interval.
     last: Snapshot,
     /// All intervals' sums.
     counted: Span,
@@ -44,9 +44,9 @@ pub struct Session {
 #[derive(Debug)]
 struct Turns {
     duty: Duty,
-    /// That of the window under way, or of the next one in a pause.
+    /// That of the current window, or of the next one in a pause.
     period: Period,
-    /// When the window under way is looked at again, and must end.
+    /// When the current window's cost is estimated again, and when the window must end.
     look: Instant,
     window_end: Instant,
     /// When the next window begins, while counting pauses or is about to.
@@ -210,14 +210,14 @@ impl Session {
         }
     }
 
-    /// Since when the interval under way is counted; `None` while it pauses.
+    /// Since when the current interval is counted; `None` while it pauses.
     pub fn counts_since(&self) -> Option<Instant> {
         let pauses = self.turns.as_ref().is_some_and(|turns| turns.pause_end.is_some());
         (!pauses).then_some(self.last.at)
     }
 
-    /// Detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the interval
-    /// under way must end now, because it costs as much as it may. If it counts all the time, this does nothing.
+    /// Detaches programs for a pause, and attaches them for a window, which takes the kernel seconds. Returns whether the current
+    /// interval must end now, because it costs as much as it may. If it counts all the time, this does nothing.
     ///
     /// # Errors
     /// [`WatchError::Read`] and [`WatchError::Attach`]
@@ -226,7 +226,7 @@ impl Session {
         let now = Instant::now();
         match turns.pause_end {
             Some(_) if !turns.is_detached => {
-                watcher.pause().map_err(WatchError::Read)?;
+                watcher.pause(&self.last.reading).map_err(WatchError::Read)?;
                 (turns.is_detached, turns.has_paused) = (true, true);
             }
             Some(end) if now >= end => {

@@ -360,9 +360,11 @@ impl Watcher {
         times.add_free();
         let mut attached = self.attach_by(hook, MEASURED_NUMBER, call, &kernel, description.name_at).ok()?;
         times.add_watched(|| self.measured_tally()).ok()?;
-        // On a function that nobody else calls: one that is under way meanwhile would leave a frame.
+        // Tried on a function that hardly anybody calls: a call that runs meanwhile leaves a frame.
         attached.detach();
-        self.cannot_resume = attached.attach().err();
+        if let Err(why) = attached.attach() {
+            self.cannot_resume = Some(why);
+        }
         drop(attached);
         times.add_free();
         times.cost(hook.kind())
@@ -437,8 +439,8 @@ impl Watcher {
     }
 
     /// Ends counting until [`Self::resume`]. The functions that are called most often are freed first.
-    pub(crate) fn pause(&mut self) -> io::Result<()> {
-        self.sort_by_calls()?;
+    pub(crate) fn pause(&mut self, reading: &Reading) -> io::Result<()> {
+        self.sort_by_calls(reading);
         for one in self.programs.iter_mut().rev() {
             one.pair.detach();
         }
@@ -457,8 +459,7 @@ impl Watcher {
     }
 
     /// Puts the functions that were called most often last.
-    fn sort_by_calls(&mut self) -> io::Result<()> {
-        let reading = self.try_read()?;
+    fn sort_by_calls(&mut self, reading: &Reading) {
         let mut calls: BTreeMap<&Function, u64> = BTreeMap::new();
         for ((_, path), tally) in &reading.tallies {
             if let Some(function) = path.last() {
@@ -466,7 +467,6 @@ impl Watcher {
             }
         }
         self.programs.sort_by_key(|one| calls.get(one.function).copied().unwrap_or_default());
-        Ok(())
     }
 
     fn tables(&self) -> Tables<'_> {
