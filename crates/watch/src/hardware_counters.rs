@@ -3,13 +3,12 @@
 //! The kernel shows each as a source of events (a PMU) in `/sys/bus/event_source/devices`: its number, the CPU on which it is read, the
 //! bits of an event (`format/`) and the events by name (`events/`), as `perf list` shows them.
 
-use crate::perf_event::{Attributes, WITH_TIMES};
+use crate::cpu_list::cpus_of;
+use crate::perf_event::{Attributes, Reading, SOURCES, WITH_TIMES};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-
-const SOURCES: &str = "sys/bus/event_source/devices";
 
 /// Sources whose names begin so, and the events that are read of each.
 ///
@@ -75,14 +74,6 @@ struct Counter {
     opened: io::Result<(File, Reading)>,
 }
 
-/// A reading of a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reading {
-    pub(crate) count: u64,
-    pub(crate) enabled_ns: u64,
-    pub(crate) running_ns: u64,
-}
-
 /// All counters that were found.
 #[derive(Debug)]
 pub(crate) struct HardwareCounters(Vec<Counter>);
@@ -126,7 +117,7 @@ impl Counter {
         let unit = read_text(&events.join(format!("{event}.unit"))).ok();
         let scale = read_text(&events.join(format!("{event}.scale"))).ok().and_then(|text| text.parse().ok());
         let opened = open(folder, &events.join(event)).and_then(|mut file| {
-            let first = read(&mut file)?;
+            let first = Reading::of(&mut file)?;
             Ok((file, first))
         });
         let scale = scale.filter(|scale: &f64| scale.is_finite()).unwrap_or(1.0);
@@ -135,32 +126,23 @@ impl Counter {
 
     fn count(&mut self) -> HardwareCount {
         let counted = match &mut self.opened {
-            Ok((file, first)) => read(file).map(|now| now.since(first)).map_err(|error| error.to_string()),
+            Ok((file, first)) => {
+                Reading::of(file).map(|now| now.since(first)).map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         let (count, counted_share, why) = match counted {
             Ok(Reading { running_ns: 0, .. }) => {
                 (None, Some(0.0), Some("all counters were in use".to_owned()))
             }
-            Ok(Reading { count, enabled_ns, running_ns }) => {
-                let share = running_ns as f64 / enabled_ns.max(1) as f64;
-                (Some(count as f64 / share * self.scale), Some(share), None)
+            Ok(reading) => {
+                let share = reading.running_ns as f64 / reading.enabled_ns.max(1) as f64;
+                (Some(reading.scaled() * self.scale), Some(share), None)
             }
             Err(why) => (None, None, Some(why)),
         };
         let (source, event, unit) = (self.source.clone(), self.event.clone(), self.unit.clone());
         HardwareCount { source, event, count, unit, counted_share, why }
-    }
-}
-
-impl Reading {
-    /// What came since an earlier reading.
-    fn since(self, earlier: &Self) -> Self {
-        Self {
-            count: self.count.wrapping_sub(earlier.count),
-            enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
-            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
-        }
     }
 }
 
@@ -170,8 +152,9 @@ fn open(folder: &Path, event: &Path) -> io::Result<File> {
     let kind = read_text(&folder.join("type"))?.parse().map_err(|_| invalid("type is no number")())?;
     // Sources of a whole IOMMU or socket name the CPU that reads them; `0-3,8` begins with it. Any CPU reads the others.
     let cpus = read_text(&folder.join("cpumask")).unwrap_or_default();
-    let first = cpus.split([',', '-']).next().filter(|first| !first.is_empty()).unwrap_or("0");
-    let cpu = first.parse().map_err(|_| invalid("cpumask is no list of CPUs")())?;
+    let cpus = if cpus.is_empty() { "0" } else { &cpus };
+    let first = cpus_of(cpus).and_then(|cpus| cpus.first().copied());
+    let cpu = first.ok_or_else(invalid("cpumask is no list of CPUs"))? as libc::c_int;
     let words = event_words(&read_text(event)?, |field| read_text(&folder.join("format").join(field)).ok());
     let [config, config1, config2] = words.ok_or_else(invalid("the event has unknown fields"))?;
     let attributes =
@@ -208,18 +191,6 @@ fn event_words(event: &str, bits_of: impl Fn(&str) -> Option<String>) -> Option<
         }
     }
     Some(words)
-}
-
-/// Reads a counter.
-pub(crate) fn read(file: &mut File) -> io::Result<Reading> {
-    let mut bytes = [0; 24];
-    file.read_exact(&mut bytes)?;
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_ne_bytes(word)
-    };
-    Ok(Reading { count: word(0), enabled_ns: word(8), running_ns: word(16) })
 }
 
 /// The text of a file without its line's end.
@@ -264,13 +235,6 @@ mod tests {
         for format in ["config", "config:", "config9:0-7", "config:7-0", "config:0-64", "config:a-b"] {
             assert_eq!(event_words("event=1", |_| Some(format.to_owned())), None, "{format}");
         }
-    }
-
-    #[test]
-    fn counters_that_other_events_share_are_scaled() {
-        let earlier = Reading { count: 10, enabled_ns: 100, running_ns: 100 };
-        let later = Reading { count: 60, enabled_ns: 300, running_ns: 150 };
-        assert_eq!(later.since(&earlier), Reading { count: 50, enabled_ns: 200, running_ns: 50 });
     }
 
     /// A made-up machine: a source that can't be opened says why, and one of another name is not read.

@@ -42,6 +42,7 @@ mod bpf;
 mod btf;
 mod calling;
 mod completed;
+mod cpu_list;
 mod description;
 mod duty;
 mod function;

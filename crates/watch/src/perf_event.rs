@@ -2,10 +2,13 @@
 
 #![allow(unsafe_code, reason = "the C library has no function for this system call")]
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::mem::size_of;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+/// Where the kernel shows its sources of events, below the root.
+pub(crate) const SOURCES: &str = "sys/bus/event_source/devices";
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`: a reading has the count, and both times in nanoseconds.
 pub(crate) const WITH_TIMES: u64 = 0b11;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
@@ -67,5 +70,53 @@ impl Attributes {
         }
         // SAFETY: the descriptor is new, and nobody else has it.
         Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+    }
+}
+
+/// A reading of an event that was opened [`WITH_TIMES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) count: u64,
+    pub(crate) enabled_ns: u64,
+    pub(crate) running_ns: u64,
+}
+
+impl Reading {
+    pub(crate) fn of(event: &mut File) -> io::Result<Self> {
+        let mut bytes = [0; 24];
+        event.read_exact(&mut bytes)?;
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_ne_bytes(word)
+        };
+        Ok(Self { count: word(0), enabled_ns: word(8), running_ns: word(16) })
+    }
+
+    /// What came since an earlier reading.
+    pub(crate) fn since(self, earlier: &Self) -> Self {
+        Self {
+            count: self.count.wrapping_sub(earlier.count),
+            enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
+            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
+        }
+    }
+
+    /// The count, scaled up if other events had the counter for a part of the time.
+    pub(crate) fn scaled(self) -> f64 {
+        self.count as f64 * self.enabled_ns as f64 / self.running_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_other_events_share_are_scaled() {
+        let earlier = Reading { count: 10, enabled_ns: 100, running_ns: 100 };
+        let later = Reading { count: 60, enabled_ns: 300, running_ns: 150 };
+        assert_eq!(later.since(&earlier), Reading { count: 50, enabled_ns: 200, running_ns: 50 });
+        assert_eq!(later.since(&earlier).scaled(), 200.0);
     }
 }

@@ -5,6 +5,7 @@ use crate::bpf::{AttachError, Attached, Kind, Map, RunStatistics, Runs, When};
 use crate::btf::BtfError;
 use crate::btf::KernelFunction;
 use crate::calling::{Calling, Hook};
+use crate::cpu_list::cpus_of;
 use crate::description::{BTF, Description, UNDESCRIBED};
 use crate::function::{self, Action, FUNCTIONS, Function, NUMBER_BITS};
 use crate::hook_cost::{self, CallTimes, HookCost, HookKind};
@@ -558,10 +559,10 @@ impl Watcher {
 fn possible_cpus() -> io::Result<usize> {
     let path = Path::new("/sys/devices/system/cpu/possible");
     let text = fs::read_to_string(path)?;
-    let last = text.trim().rsplit([',', '-']).next().and_then(|word| word.parse::<usize>().ok());
+    let last = cpus_of(&text).and_then(|cpus| cpus.into_iter().max());
     let invalid =
         || io::Error::new(io::ErrorKind::InvalidData, format!("{}: expected a list of CPUs", path.display()));
-    last.map(|last| last + 1).ok_or_else(invalid)
+    last.map(|last| last as usize + 1).ok_or_else(invalid)
 }
 
 /// No limit of this process's locked memory until this is dropped: before Linux 5.11 the kernel checks it when it makes tables and programs.

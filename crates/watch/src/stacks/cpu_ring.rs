@@ -2,9 +2,10 @@
 
 use super::event::{Event, SamplerError, refusal, setting};
 use super::ring::Ring;
+use crate::cpu_list::cpus_of;
 use crate::perf_event::{
     Attributes, EXCLUDE_GUESTS, EXCLUDE_HYPERVISOR, EXCLUDE_USER_CHAINS, SAMPLE_ADDRESS, SAMPLE_CHAIN,
-    SAMPLE_REGISTERS,
+    SAMPLE_REGISTERS, SOURCES,
 };
 use std::fs::{self, File};
 use std::io;
@@ -18,9 +19,7 @@ const RATE_MAX: u64 = 4000;
 /// CAP_IPC_LOCK may lock for each CPU (`perf_event_mlock_kb`, 516 KiB).
 const SAMPLE_BYTES: u64 = 512;
 const RING_BYTES_MAX: usize = 512 << 10;
-const SOURCES: &str = "/sys/bus/event_source/devices";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-const CPUS_MAX: usize = 8192;
 
 /// What each CPU samples.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +45,7 @@ impl CpuRing {
     /// `None` if the CPU is offline.
     pub(super) fn open(cpu: u32, sampling: &Sampling) -> Result<Option<Self>, SamplerError> {
         let &Sampling { event, registers: sample_registers, rate, period } = sampling;
-        let kind = hybrid_kind(Path::new(SOURCES), cpu).filter(|_| event == Event::Cycles);
+        let kind = hybrid_kind(&Path::new("/").join(SOURCES), cpu).filter(|_| event == Event::Cycles);
         let plain = Attributes {
             config: kind.map_or(0, |kind| kind << 32),
             sample_period: period,
@@ -114,20 +113,6 @@ fn ring_bytes(rate: u64, page_bytes: usize) -> usize {
     bytes.next_power_of_two().min(RING_BYTES_MAX).max(page_bytes)
 }
 
-/// Numbers of a list such as `0-3,8`.
-fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for range in list.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || cpus.len() + (last - first) as usize >= CPUS_MAX {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -147,15 +132,6 @@ mod tests {
         }
         assert_eq!([1, 4, 5, 128].map(|cpus| rate(cpus, 100_000)), [999, 999, 799, 31]);
         assert_eq!([0, 1, 500, 2000].map(|allowed| rate(1, allowed)), [1, 1, 249, 999]);
-    }
-
-    #[test]
-    fn lists_of_cpus_are_read() {
-        assert_eq!(cpus_of("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(cpus_of("0"), Some(vec![0]));
-        for wrong in ["", "3-0", "a", "0-", "0-4294967295", "0-9000", "-1"] {
-            assert_eq!(cpus_of(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How long a cycle takes.
 
 use super::event::{Event, SamplerError, refusal};
-use crate::hardware_counters::{Reading, read};
+use crate::perf_event::Reading;
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
@@ -29,15 +29,10 @@ pub(super) fn cycle_ns(event: Event) -> Result<f64, SamplerError> {
 
 /// Works for a moment, and returns the nanoseconds of a cycle. It is infinite if none was counted.
 fn calibrate(counter: &mut File) -> io::Result<f64> {
-    let (first, start) = (scaled(read(counter)?), Instant::now());
+    let (first, start) = (Reading::of(counter)?.scaled(), Instant::now());
     while start.elapsed() < CALIBRATION {
         black_box((0..1000_u64).fold(0, |sum, one| black_box(sum + one)));
     }
-    let (ns, last) = (start.elapsed().as_nanos() as f64, scaled(read(counter)?));
+    let (ns, last) = (start.elapsed().as_nanos() as f64, Reading::of(counter)?.scaled());
     Ok(ns / (last - first).max(0.0))
-}
-
-/// A count, scaled up if other events had the counter for a part of the time.
-pub(super) fn scaled(reading: Reading) -> f64 {
-    reading.count as f64 * reading.enabled_ns as f64 / reading.running_ns.max(1) as f64
 }

@@ -3,10 +3,10 @@
 //! Unmapping and the wait for invalidations mostly run there. A source whose interrupts wait until they are on again takes no sample of
 //! them, and the next function gets their time.
 
+use crate::perf_event::SOURCES;
 use std::fs;
 use std::path::Path;
 
-const SOURCES: &str = "sys/bus/event_source/devices";
 const COMMAND_LINE: &str = "proc/cmdline";
 /// Samples in the kernel after which one with interrupts off must have come: any kernel spends more than a hundredth of its time so.
 const SAMPLES_EXPECTED: u64 = 1000;

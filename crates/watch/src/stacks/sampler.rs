@@ -2,13 +2,13 @@
 
 use super::chain::Chain;
 use super::cpu_ring::{CpuRing, Sampling, online_cpus, rate};
-use super::cycle::{cycle_ns, scaled};
+use super::cycle::cycle_ns;
 use super::event::{Event, SamplerError, setting};
 use super::interrupt::{self, Source};
 use super::sample::{Record, Records, Sample};
 use super::symbols::Symbols;
 use super::{Sampled, SampledPath};
-use crate::hardware_counters::{Reading, read};
+use crate::perf_event::Reading;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -165,12 +165,12 @@ impl Reader {
     /// What was sampled. The counters end with this.
     fn end(mut self) -> Sampled {
         // Before the last samples, which are then those of these counts.
-        let readings = self.rings.iter_mut().map(|ring| read(&mut ring.counter));
+        let readings = self.rings.iter_mut().map(|ring| Reading::of(&mut ring.counter));
         let readings: Vec<Reading> =
             readings.filter_map(Result::ok).filter(|one| one.running_ns > 0).collect();
         self.read();
         let sampled = &mut self.sampled;
-        sampled.cycles = readings.iter().map(|one| scaled(*one)).sum();
+        sampled.cycles = readings.iter().map(|one| one.scaled()).sum();
         sampled.cycles_per_ns = readings.iter().map(|one| one.count as f64 / one.running_ns as f64).sum();
         sampled.ns =
             readings.iter().map(|one| one.enabled_ns as f64).sum::<f64>() / readings.len().max(1) as f64;
