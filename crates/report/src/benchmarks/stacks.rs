@@ -1,7 +1,7 @@
 //! What sampled call stacks say of DMA mapping: its stages with their intervals, the functions that ran, and a flame graph.
 
 use super::watch::cores;
-use super::watch_drawings::colour;
+use super::watch_drawings::{colour, frames};
 use crate::page::drawing::{Drawing, Flame, Frame, Kind};
 use crate::page::fact::Fact;
 use crate::page::quantity::{count, figure, grouped, time};
@@ -91,36 +91,20 @@ fn flame(stacks: &Stacks) -> Drawing {
     let samples = all.iter().map(|path| path.samples).sum();
     let name =
         "Samples in DMA mapping: each function stands on its caller, as wide as its samples".to_owned();
-    Drawing(Kind::Flame(Flame { name, frames: frames(&all, 0, samples) }))
+    let frames = frames(&all, 0, &|name, through, depth| frame(name, through, depth, samples));
+    Drawing(Kind::Flame(Flame { name, frames }))
 }
 
-/// The functions at this depth of the paths, each with those that it called.
-fn frames(paths: &[&SampledPath], depth: usize, all: u64) -> Vec<Frame> {
-    let mut by_name: BTreeMap<&str, Vec<&SampledPath>> = BTreeMap::new();
-    for path in paths {
-        if let Some(name) = path.functions.get(depth) {
-            by_name.entry(name).or_default().push(path);
-        }
-    }
-    let frame = |(name, through): (&str, Vec<&SampledPath>)| {
-        let samples: u64 = through.iter().map(|path| path.samples).sum();
-        let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
-        let own: u64 = itself.map(|path| path.samples).sum();
-        let share = samples as f64 / all.max(1) as f64 * 100.0;
-        let stage = through.first().map(|path| path.stage);
-        Frame {
-            name: plain(name),
-            time: samples as f64,
-            label: format!(
-                "{}: {}, {share:.1} %; {own} in itself",
-                plain(name),
-                count(samples as usize, "sample")
-            ),
-            colour: stage.map_or(0, colour),
-            frames: frames(&through, depth + 1, all),
-        }
-    };
-    by_name.into_iter().map(frame).collect()
+/// A function, by the paths through it.
+fn frame(name: &str, through: &[&SampledPath], depth: usize, all: u64) -> Frame {
+    let samples: u64 = through.iter().map(|path| path.samples).sum();
+    let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
+    let own: u64 = itself.map(|path| path.samples).sum();
+    let share = samples as f64 / all.max(1) as f64 * 100.0;
+    let name = plain(name);
+    let label = format!("{name}: {}, {share:.1} %; {own} in itself", count(samples as usize, "sample"));
+    let colour = through.first().map_or(0, |path| colour(path.stage));
+    Frame { name, time: samples as f64, label, colour, frames: Vec::new() }
 }
 
 /// How it was sampled, and what was lost.

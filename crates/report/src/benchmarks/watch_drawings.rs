@@ -2,8 +2,9 @@
 
 use crate::page::drawing::{Course, Drawing, Flame, Frame, Kind, Line};
 use crate::page::quantity::{count, time};
+use std::collections::BTreeMap;
 use toll::Stage;
-use watch::{Activity, AdapterSummary, Mapping, Path, Record};
+use watch::{Activity, AdapterSummary, Mapping, Path, Record, SampledPath};
 
 /// Adapters in a drawing, at most: the style sheet has as many colours.
 const LINES_MAX: usize = 8;
@@ -53,7 +54,8 @@ fn lines(record: &Record, value: impl Fn(&Activity) -> f64) -> Vec<Line> {
 /// The kernel's functions that worked for an adapter, as a flame graph; `None` if nothing was counted.
 pub(super) fn flame(adapter: &AdapterSummary) -> Option<Drawing> {
     let all: Vec<&Path> = adapter.paths.iter().collect();
-    let frames = frames(&all, 0, all.iter().map(|path| own_ns(path)).sum());
+    let all_ns = all.iter().map(|path| own_ns(path)).sum();
+    let frames = frames(&all, 0, &|name, through, depth| frame(name, through, depth, all_ns));
     let name = format!(
         "CPU time of DMA mapping for {}: each function stands on its caller, as wide as its time",
         super::watch::device(&adapter.adapter)
@@ -66,37 +68,60 @@ fn own_ns(path: &Path) -> u64 {
     path.own_ns.saturating_sub(path.programs_ns.unwrap_or_default())
 }
 
-/// The functions at this depth of the paths, each with those that it called.
-fn frames(paths: &[&Path], depth: usize, all_ns: u64) -> Vec<Frame> {
-    let deep: Vec<&Path> = paths.iter().copied().filter(|path| path.functions.len() > depth).collect();
-    let mut names: Vec<&str> = deep.iter().map(|path| path.functions[depth]).collect();
-    names.sort_unstable();
-    names.dedup();
-    let frame = |name: &str| {
-        let through: Vec<&Path> = deep.iter().copied().filter(|path| path.functions[depth] == name).collect();
-        let ns: u64 = through.iter().map(|path| own_ns(path)).sum();
-        let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
-        let (calls, itself_ns) =
-            itself.fold((0, 0), |(calls, ns), path| (calls + path.calls, ns + own_ns(path)));
-        let share = ns as f64 / all_ns.max(1) as f64 * 100.0;
-        let stage =
-            watch::FUNCTIONS.iter().find(|function| function.name == name).map(|function| function.stage);
-        let stage_name = stage.map_or("", Stage::word);
-        let label = format!(
-            "{name} ({stage_name}): {}, {share:.1} % of the time; {} by itself, {}",
-            time(ns as f64),
-            time(itself_ns as f64),
-            count(calls as usize, "call"),
-        );
-        Frame {
-            name: name.to_owned(),
-            time: ns as f64,
-            label,
-            colour: stage.map_or(0, colour),
-            frames: frames(&through, depth + 1, all_ns),
+/// A function of an adapter's, by the paths through it.
+fn frame(name: &str, through: &[&Path], depth: usize, all_ns: u64) -> Frame {
+    let ns: u64 = through.iter().map(|path| own_ns(path)).sum();
+    let itself = through.iter().filter(|path| path.functions.len() == depth + 1);
+    let (calls, itself_ns) = itself.fold((0, 0), |(calls, ns), path| (calls + path.calls, ns + own_ns(path)));
+    let share = ns as f64 / all_ns.max(1) as f64 * 100.0;
+    let stage = watch::FUNCTIONS.iter().find(|function| function.name == name).map(|function| function.stage);
+    let stage_name = stage.map_or("", Stage::word);
+    let label = format!(
+        "{name} ({stage_name}): {}, {share:.1} % of the time; {} by itself, {}",
+        time(ns as f64),
+        time(itself_ns as f64),
+        count(calls as usize, "call"),
+    );
+    let colour = stage.map_or(0, colour);
+    Frame { name: name.to_owned(), time: ns as f64, label, colour, frames: Vec::new() }
+}
+
+/// The functions at this depth of paths, by name, each with those that it called. `frame` makes one without them, of its name, the paths
+/// through it and the depth.
+pub(super) fn frames<P: CallPath>(
+    paths: &[&P],
+    depth: usize,
+    frame: &dyn Fn(&str, &[&P], usize) -> Frame,
+) -> Vec<Frame> {
+    let mut by_name: BTreeMap<&str, Vec<&P>> = BTreeMap::new();
+    for path in paths {
+        if let Some(name) = path.function(depth) {
+            by_name.entry(name).or_default().push(path);
         }
+    }
+    let with_callees = |(name, through): (&str, Vec<&P>)| Frame {
+        frames: frames(&through, depth + 1, frame),
+        ..frame(name, &through, depth)
     };
-    names.into_iter().map(frame).collect()
+    by_name.into_iter().map(with_callees).collect()
+}
+
+/// Functions that called each other.
+pub(super) trait CallPath {
+    /// The one at this depth, the outermost at 0.
+    fn function(&self, depth: usize) -> Option<&str>;
+}
+
+impl CallPath for Path {
+    fn function(&self, depth: usize) -> Option<&str> {
+        self.functions.get(depth).copied()
+    }
+}
+
+impl CallPath for SampledPath {
+    fn function(&self, depth: usize) -> Option<&str> {
+        self.functions.get(depth).map(String::as_str)
+    }
 }
 
 /// Stages of DMA mapping have a colour each.
