@@ -6,6 +6,8 @@
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
+#[path = "support/disk.rs"]
+mod disk;
 #[path = "support/guest_kernel.rs"]
 mod guest_kernel;
 #[path = "support/guest_program.rs"]
@@ -13,6 +15,7 @@ mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
+use disk::{ADAPTER, DISK, DISK_APPEARS, STAGES};
 use guest_kernel::GuestKernel;
 use guest_program::GuestProgram;
 use lab::{Arch, kernel::Series};
@@ -20,8 +23,6 @@ use std::collections::BTreeMap;
 use toll::Stage;
 use watch::Action;
 
-/// PCI address of the disk's controller.
-const ADAPTER: &str = "0000:00:05.0";
 const READS: u64 = 1000;
 /// Reads of scatter lists, which need several pages each.
 const LISTS: u64 = 100;
@@ -90,20 +91,15 @@ impl Machine {
 
     /// What an example of the package printed that ran in the script, after the disk had appeared.
     fn run(&self, example: &str, script: &str) -> Option<Counts> {
-        let appears = "for second in $(busybox seq 60); do [ -e /dev/nvme0n1 ] || busybox sleep 1; done\n";
         let guest = GuestProgram {
             arch: self.arch,
             kernel: self.kernel,
             package: "iotoll-watch",
             example,
             modules: &["nvme"],
-            script: format!("{appears}{script}"),
+            script: format!("{DISK_APPEARS}{script}"),
             options: self.options,
-            arguments: format!(
-                "{} {} -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk \
-                 -device nvme,serial=iotoll,drive=disk,addr=5",
-                self.processors, self.devices
-            ),
+            arguments: format!("{} {} {DISK}", self.processors, self.devices),
             command_line: self.command_line,
         };
         guest.run().map(Counts::of)
@@ -135,11 +131,7 @@ fn killed() -> String {
 
 impl Counts {
     fn of(console: String) -> Self {
-        let line = |line: &str| {
-            let (name, number) = line.trim().rsplit_once(' ')?;
-            Some((name.to_owned(), number.parse().ok()?))
-        };
-        let numbers = console.lines().filter_map(line).collect();
+        let numbers = disk::numbers(&console);
         Self { console, numbers }
     }
 
@@ -237,13 +229,7 @@ fn check_strict(machine: &Machine) {
 fn check_bytes_and_stages(counts: &Counts) {
     counts.assert_bytes(&[Action::Map, Action::Unmap, Action::WriteTable, Action::ClearTable]);
     counts.assert_costs_are_measured();
-    counts.assert_stages(&[
-        Stage::DmaMap,
-        Stage::Iova,
-        Stage::TableWrite,
-        Stage::Invalidation,
-        Stage::DmaUnmap,
-    ]);
+    counts.assert_stages(&STAGES);
     // A driver allocates memory for its own lists now and then.
     let coherent = counts.get("lists disk AllocateCoherent-bytes");
     for (action, more) in [(Action::WriteTable, coherent), (Action::ClearTable, 0)] {
@@ -453,15 +439,14 @@ fn times_without_what_watching_added_are_those_of_the_lab() {
     let Some(counts) = machine.run("count_reads", &script) else { return };
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/tolls/x86-6.12-vtd-strict.json");
     let sheet = toll::TollSheet::read(&std::fs::read_to_string(path).unwrap(), path).unwrap();
-    let counted = sheet.tolls.iter().find(|toll| toll.workload == "nvme-read-4k").unwrap();
+    let counted = sheet.toll("nvme-read-4k").unwrap();
     let per_read = |stage| counted.stages[&stage] as f64 / f64::from(counted.ios_per_window.get());
-    let stages = [Stage::DmaMap, Stage::Iova, Stage::TableWrite, Stage::Invalidation, Stage::DmaUnmap];
     let of = |stage: Stage, name: &str| counts.get(&format!("disk {stage:?}-{name}")) as f64 / 10_000.0;
-    let pairs = stages.map(|stage| (of(stage, "ns") - of(stage, "watching-ns"), per_read(stage)));
+    let pairs = STAGES.map(|stage| (of(stage, "ns") - of(stage, "watching-ns"), per_read(stage)));
     let (ours, labs) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
     println!("{pairs:?} {ours} {labs}");
     assert!((0.9..1.1).contains(&(ours / labs)), "{ours} {labs}\n{}", counts.console);
-    for (stage, (our, lab)) in stages.iter().zip(pairs) {
+    for (stage, (our, lab)) in STAGES.iter().zip(pairs) {
         let (our, lab) = (our / ours, lab / labs);
         assert!((our - lab).abs() < 0.05, "{stage:?} {our} {lab}\n{}", counts.console);
     }

@@ -9,6 +9,8 @@
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
+#[path = "support/disk.rs"]
+mod disk;
 #[path = "support/guest_kernel.rs"]
 mod guest_kernel;
 #[path = "support/guest_program.rs"]
@@ -16,6 +18,7 @@ mod guest_program;
 #[path = "support/machine.rs"]
 mod machine;
 
+use disk::{ADAPTER, DISK, DISK_APPEARS, STAGES};
 use guest_kernel::GuestKernel;
 use guest_program::GuestProgram;
 use lab::{Arch, kernel::Series};
@@ -24,12 +27,7 @@ use std::fs;
 use std::path::Path;
 use toll::{Stage, TollSheet};
 
-/// PCI address of the disk's controller.
-const ADAPTER: &str = "0000:00:05.0";
 const READS: u64 = 20_000;
-/// The stages of a translated read in strict mode.
-const STAGES: [Stage; 5] =
-    [Stage::DmaMap, Stage::Iova, Stage::TableWrite, Stage::Invalidation, Stage::DmaUnmap];
 /// What the tests need of the kernel's command line.
 const PSEUDO_NMI: &str = "iommu.strict=1 irqchip.gicv3_pseudo_nmi=1";
 
@@ -42,9 +40,7 @@ struct Ways {
 /// A guest that reads its disk so often, once for each way; `None` where it can't be run, which is reported.
 fn run(arch: Arch, kernel: GuestKernel, command_line: &str, reads: u64, ways: &[&str]) -> Option<Ways> {
     // In an emulated guest a sample takes so long that the kernel would take fewer.
-    let mut script = "for second in $(busybox seq 60); do [ -e /dev/nvme0n1 ] || busybox sleep 1; done\n\
-                      echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n"
-        .to_owned();
+    let mut script = format!("{DISK_APPEARS}echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n");
     for way in ways {
         let argument = if *way == "programs" { "" } else { way };
         script += &format!(
@@ -64,18 +60,11 @@ fn run(arch: Arch, kernel: GuestKernel, command_line: &str, reads: u64, ways: &[
         modules: &["nvme"],
         script,
         options,
-        arguments: format!(
-            "-smp 2 -accel tcg {devices} -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk \
-             -device nvme,serial=iotoll,drive=disk,addr=5"
-        ),
+        arguments: format!("-smp 2 -accel tcg {devices} {DISK}"),
         command_line,
     };
     let console = guest.run()?;
-    let line = |line: &str| {
-        let (name, number) = line.trim().rsplit_once(' ')?;
-        Some((name.to_owned(), number.parse().ok()?))
-    };
-    let numbers = console.lines().filter_map(line).collect();
+    let numbers = disk::numbers(&console);
     Some(Ways { console, numbers })
 }
 
