@@ -5,6 +5,7 @@ use crate::both::Both;
 use crate::comparison::{Comparison, Group, GroupKind, Row, Runs, Side, Source};
 use crate::difference::{
     DraftDoubt, Statement, differences, doubts_of_machines, doubts_within_sides, head_statements, joined,
+    on_one_side,
 };
 use crate::document::{Benchmark, DocumentError, Kind, read};
 use crate::head::{ReadHead, Settings};
@@ -131,8 +132,7 @@ fn doubts_of_cases(figures: &Both<Figures<'_>>) -> Vec<DraftDoubt> {
     let doubt = |(side, here, other): (Side, &Figures<'_>, &Figures<'_>)| {
         let number = here.order.iter().filter(|key| !other.by_key.contains_key(*key)).count();
         let figures = if number == 1 { "1 figure is" } else { &format!("{number} figures are") };
-        let place =
-            if here.documents == 1 { "in this document alone" } else { "in documents of this side alone" };
+        let place = on_one_side(here.documents);
         (number > 0).then(|| DraftDoubt::of_side(side, format!("{figures} {place}")))
     };
     [(Side::Before, before, after), (Side::After, after, before)].into_iter().filter_map(doubt).collect()

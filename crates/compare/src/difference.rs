@@ -153,6 +153,11 @@ pub(crate) fn doubts_of_machines(heads: &Both<Vec<ReadHead>>) -> Vec<DraftDoubt>
     of_cpus.into_iter().chain(heads.places().flat_map(of_head)).collect()
 }
 
+/// Where something is that the other side lacks, if the side has so many documents.
+pub(crate) fn on_one_side(documents: usize) -> &'static str {
+    if documents == 1 { "in this document alone" } else { "in documents of this side alone" }
+}
+
 /// Each doubt once: what is said of several documents becomes one doubt about them. `files` are the documents of each side.
 pub(crate) fn joined(drafts: Vec<DraftDoubt>, files: Both<&[&str]>) -> Vec<Doubt> {
     let all = |side| match side {

@@ -4,7 +4,7 @@ use crate::bench_comparison::COULD_BE_0;
 use crate::both::Both;
 use crate::comparison::{Comparison, Difference, Group, GroupKind, Row, Runs, Side, Source};
 use crate::difference::{
-    DraftDoubt, differences, doubts_of_machines, doubts_within_sides, head_statements, joined,
+    DraftDoubt, differences, doubts_of_machines, doubts_within_sides, head_statements, joined, on_one_side,
 };
 use crate::document::{DocumentError, Kind, read};
 use crate::explanation::{Counts, explain_all};
@@ -164,8 +164,7 @@ fn doubts_of_devices(devices: Both<&[Devices<'_>]>) -> Vec<DraftDoubt> {
         let alone = names(here).into_iter().filter(|name| other.iter().all(|one| !one.has(name)));
         let names: Vec<&str> =
             alone.map(|name| if name.is_empty() { "what works for no device" } else { name }).collect();
-        let place =
-            if here.len() == 1 { "in this document alone" } else { "in documents of this side alone" };
+        let place = on_one_side(here.len());
         (!names.is_empty()).then(|| DraftDoubt::of_side(side, format!("{place}: {}", names.join(", "))))
     };
     [(Side::Before, before, after), (Side::After, after, before)].into_iter().filter_map(doubt).collect()

@@ -28,6 +28,7 @@ mod random;
 mod ring;
 mod sample;
 mod sampler;
+mod setting;
 mod stage;
 mod symbols;
 

@@ -1,7 +1,8 @@
 //! The counter of a CPU and the ring with its samples.
 
-use super::event::{Event, SamplerError, refusal, setting};
+use super::event::{Event, SamplerError, refusal};
 use super::ring::Ring;
+use super::setting::setting;
 use crate::cpu_list::cpus_of;
 use crate::perf_event::{
     Attributes, EXCLUDE_GUESTS, EXCLUDE_HYPERVISOR, EXCLUDE_USER_CHAINS, SAMPLE_ADDRESS, SAMPLE_CHAIN,

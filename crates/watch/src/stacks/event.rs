@@ -1,10 +1,9 @@
 //! What takes samples, and why the kernel may not let it.
 
+use super::setting::setting;
 use super::symbols::SymbolError;
 use crate::perf_event::{Attributes, EXCLUDE_HYPERVISOR, WITH_TIMES};
-use std::fs;
 use std::io;
-use std::path::Path;
 
 /// What takes samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,12 +72,6 @@ pub(super) fn refusal(error: io::Error, other: impl FnOnce(io::Error) -> Sampler
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => SamplerError::NoCycles(error),
         _ => other(error),
     }
-}
-
-/// A setting of the kernel in words.
-pub(super) fn setting(name: &str) -> String {
-    let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name));
-    text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 #[cfg(test)]

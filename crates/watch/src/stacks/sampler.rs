@@ -3,9 +3,10 @@
 use super::chain::Chain;
 use super::cpu_ring::{CpuRing, Sampling, online_cpus, rate};
 use super::cycle::cycle_ns;
-use super::event::{Event, SamplerError, setting};
+use super::event::{Event, SamplerError};
 use super::interrupt::{self, Source};
 use super::sample::{Record, Records, Sample};
+use super::setting::setting;
 use super::symbols::Symbols;
 use super::{Sampled, SampledPath};
 use crate::perf_event::Reading;

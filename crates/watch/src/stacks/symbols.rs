@@ -1,5 +1,6 @@
 //! The kernel's functions by their addresses, from `/proc/kallsyms`.
 
+use super::setting::setting;
 use super::stage::{self, Meaning};
 use std::cell::OnceCell;
 use std::fs::File;
@@ -52,9 +53,7 @@ impl Symbols {
         read.map_err(SymbolError::Read)?;
         let symbols = Self::of(&text);
         if symbols.0.is_empty() {
-            let restrict = std::fs::read_to_string("/proc/sys/kernel/kptr_restrict");
-            let restrict = restrict.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
-            return Err(SymbolError::Hidden(restrict));
+            return Err(SymbolError::Hidden(setting("kptr_restrict")));
         }
         Ok(symbols)
     }
