@@ -245,7 +245,7 @@ fn gain_words(gain: &MeasuredGain) -> String {
     format!(
         "The fix of {} would take about {} of a core {direction} at this load. DMA mapping takes {} per I/O on {dma_path_now}, measured, \
          without the cost of watching. On {dma_path_then} it would take about {}, predicted from that and from counts of a {counted_io} on \
-         both. For the fix, its risk and how to undo it: iotoll inspect --adapter {address}",
+         both. For the fix, its risk and how to undo it: iotoll inspect {address}",
         finding.word(),
         cores(cores_saved.abs()),
         time(*now_ns),
