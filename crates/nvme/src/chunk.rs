@@ -7,7 +7,8 @@
 //!     |
 //!     +-- Drive     a queue pair of a controller; retries failed commands, aborts overdue ones, then resets
 //!     |             the controller and resubmits what was in flight
-//!     +-- Backing   a file, without hardware
+//!     +-- FileRing  a file or the kernel's block device, by io_uring
+//!     +-- Backing   the same by system calls that wait
 //! ```
 //!
 //! When a write returns without an error, the data is on the disk or in its volatile cache; [`flush`](Chunk::flush)
@@ -17,12 +18,18 @@
 //! opened. To avoid that copy use [`QueuePair`](crate::QueuePair) and [`Buffer`](crate::Buffer).
 
 mod backing;
+mod completion;
 mod drive;
 mod error;
+#[cfg(target_os = "linux")]
+mod file_ring;
 
 pub use backing::Backing;
+pub use completion::Completion;
 pub use drive::{Drive, Events, RetryPolicy, Waiting};
 pub use error::ChunkError;
+#[cfg(target_os = "linux")]
+pub use file_ring::FileRing;
 
 use std::collections::VecDeque;
 
@@ -32,6 +39,14 @@ pub struct Request {
     slot: u16,
     /// How often the slot was used before: a handle of an earlier use is rejected.
     generation: u64,
+}
+
+impl Request {
+    /// Its slot, below [`Chunk::requests`]. Requests whose results were not fetched have different slots, so it can index what the caller
+    /// knows of each.
+    pub fn slot(self) -> usize {
+        self.slot.into()
+    }
 }
 
 /// Whether to wait for a result.
@@ -76,6 +91,8 @@ pub(crate) enum Operation {
 #[derive(Debug)]
 enum Backend {
     Drive(Box<Drive>),
+    #[cfg(target_os = "linux")]
+    FileRing(Box<FileRing>),
     Backing(Backing),
 }
 
@@ -104,6 +121,8 @@ pub struct Chunk {
     block_shift: u8,
     /// Most bytes of a request: the size of its buffer.
     request_bytes: usize,
+    /// Requests that have ended since the last [`poll`](Self::poll); their results may have been fetched since.
+    ended: Vec<Request>,
 }
 
 impl From<Drive> for Chunk {
@@ -111,6 +130,15 @@ impl From<Drive> for Chunk {
         let is = drive.namespace().format;
         let (requests, request_bytes) = (drive.requests(), drive.request_bytes());
         Self::new(Backend::Drive(Box::new(drive)), requests, request_bytes, is.blocks, is.block_shift)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl From<FileRing> for Chunk {
+    fn from(file: FileRing) -> Self {
+        let (blocks, shift) = (file.blocks(), file.block_shift());
+        let (requests, request_bytes) = (file.requests(), file.request_bytes());
+        Self::new(Backend::FileRing(Box::new(file)), requests, request_bytes, blocks, shift)
     }
 }
 
@@ -126,7 +154,14 @@ impl Chunk {
     /// A disk with `requests` free slots.
     fn new(disk: Backend, requests: u16, request_bytes: usize, blocks: u64, block_shift: u8) -> Self {
         let free = |_| RequestSlot { state: RequestState::Free, generation: 0, read_bytes: 0 };
-        Self { disk, slots: (0..requests).map(free).collect(), blocks, block_shift, request_bytes }
+        Self {
+            disk,
+            slots: (0..requests).map(free).collect(),
+            blocks,
+            block_shift,
+            request_bytes,
+            ended: Vec::new(),
+        }
     }
 
     /// Size in blocks.
@@ -153,7 +188,7 @@ impl Chunk {
     pub fn events(&self) -> Events {
         match &self.disk {
             Backend::Drive(drive) => drive.events(),
-            Backend::Backing(_) => Events::default(),
+            _ => Events::default(),
         }
     }
 
@@ -346,23 +381,50 @@ impl Chunk {
         self.aresult(request, &mut [], Wait::Yes).map(|_| ())
     }
 
-    /// Checks a read and submits it.
-    fn begin_read(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
+    /// Begins a read as [`aread`](Self::aread) does, but the disk sees it after the next [`ring_doorbell`](Self::ring_doorbell) or
+    /// [`poll`](Self::poll): one doorbell for any number of requests.
+    ///
+    /// # Errors
+    /// [`ChunkError`]; then nothing was begun.
+    pub fn begin_read(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
         let bytes = self.check_request(first, blocks)?;
         self.begin(Operation::Read { first, blocks }, &[], bytes)
     }
 
-    /// Checks a write and submits it.
-    fn begin_write(&mut self, first: u64, from: &[u8]) -> Result<Request, ChunkError> {
+    /// Begins a write, as [`begin_read`](Self::begin_read) a read. The data is copied.
+    ///
+    /// # Errors
+    /// [`ChunkError`]; then nothing was begun.
+    pub fn begin_write(&mut self, first: u64, from: &[u8]) -> Result<Request, ChunkError> {
         let blocks = self.count_blocks(from.len())?;
         self.check_request(first, blocks)?;
         self.begin(Operation::Write { first, blocks }, from, 0)
     }
 
-    /// Rings the doorbell for the requests submitted since the last time.
-    fn ring_doorbell(&mut self) {
-        if let Backend::Drive(drive) = &mut self.disk {
-            drive.ring_doorbell();
+    /// Begins to set blocks to zero, as [`begin_read`](Self::begin_read) a read. One request covers at most 65,536 blocks.
+    ///
+    /// # Errors
+    /// [`ChunkError`]; then nothing was begun.
+    pub fn begin_write_zeroes(&mut self, first: u64, blocks: u64) -> Result<Request, ChunkError> {
+        self.check(first, blocks)?;
+        self.begin(Operation::WriteZeroes { first, blocks }, &[], 0)
+    }
+
+    /// Begins a [`flush`](Self::flush), as [`begin_read`](Self::begin_read) a read.
+    ///
+    /// # Errors
+    /// [`ChunkError`]; then nothing was begun.
+    pub fn begin_flush(&mut self) -> Result<Request, ChunkError> {
+        self.begin(Operation::Flush, &[], 0)
+    }
+
+    /// Rings the doorbell for the requests begun since the last time.
+    pub fn ring_doorbell(&mut self) {
+        match &mut self.disk {
+            Backend::Drive(drive) => drive.ring_doorbell(),
+            #[cfg(target_os = "linux")]
+            Backend::FileRing(file) => file.submit(),
+            Backend::Backing(_) => {}
         }
     }
 
@@ -374,35 +436,52 @@ impl Chunk {
         let place = place.ok_or(ChunkError::NoFreeSlot { requests: self.slots.len() })?;
         match &mut self.disk {
             Backend::Drive(drive) => drive.begin(place as u16, operation, from)?,
+            #[cfg(target_os = "linux")]
+            Backend::FileRing(file) => file.begin(place as u16, operation, from)?,
             Backend::Backing(file) => {
                 let result = file.execute(place as u16, operation, from);
                 self.slots[place].state = RequestState::Ended(result);
             }
         }
         let slot = &mut self.slots[place];
+        let request = Request { slot: place as u16, generation: slot.generation };
+        slot.read_bytes = read_bytes;
         if is_free(slot) {
             slot.state = RequestState::InFlight;
+        } else {
+            self.note_end(request);
         }
-        slot.read_bytes = read_bytes;
-        Ok(Request { slot: place as u16, generation: slot.generation })
+        Ok(request)
     }
 
     /// Processes completions and recovers from failures. With [`Wait::Yes`] it returns after at least one completion
     /// or one recovery step.
     fn process_completions(&mut self, wait: Wait) {
-        let Backend::Drive(drive) = &mut self.disk else { return };
-        let slots = &mut self.slots;
-        drive.process_completions(wait, &mut |slot, result| {
-            if let Some(slot) = slots.get_mut(usize::from(slot)) {
+        let (slots, all_ended) = (&mut self.slots, &mut self.ended);
+        let first_new = all_ended.len();
+        let mut ended = |place: u16, result| {
+            if let Some(slot) = slots.get_mut(usize::from(place)) {
                 slot.state = RequestState::Ended(result);
+                all_ended.push(Request { slot: place, generation: slot.generation });
             }
-        });
+        };
+        match &mut self.disk {
+            Backend::Drive(drive) => drive.process_completions(wait, &mut ended),
+            #[cfg(target_os = "linux")]
+            Backend::FileRing(file) => file.process_completions(wait, &mut ended),
+            Backend::Backing(_) => {}
+        }
+        if self.ended.len() > first_new {
+            self.forget_fetched();
+        }
     }
 
     /// Copies the data that a slot has read.
     fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         match &self.disk {
             Backend::Drive(drive) => drive.copy_out(slot, into),
+            #[cfg(target_os = "linux")]
+            Backend::FileRing(file) => file.copy_out(slot, into),
             Backend::Backing(file) => {
                 file.copy_out(slot, into);
                 Ok(())
@@ -445,7 +524,7 @@ impl Chunk {
         }
         match self.disk {
             Backend::Drive(drive) => drive.close(),
-            Backend::Backing(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

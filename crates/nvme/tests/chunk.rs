@@ -6,7 +6,7 @@
 mod support;
 
 use nvme::NvmeError;
-use nvme::chunk::{Backing, Chunk, ChunkError, Drive, Item, RetryPolicy, Wait, Waiting};
+use nvme::chunk::{Backing, Chunk, ChunkError, Drive, FileRing, Item, RetryPolicy, Wait, Waiting};
 use nvme::emulated::{Emulated, Fault};
 use nvme::spec::status::Status;
 use proptest::prelude::*;
@@ -45,10 +45,95 @@ fn file(blocks: usize) -> (Chunk, tempfile::NamedTempFile) {
     (Backing::open(file.path(), 9, 4, 8192).unwrap().into(), file)
 }
 
+/// The same by io_uring; `None` where the kernel has none.
+fn ring(blocks: usize) -> Option<(Chunk, tempfile::NamedTempFile)> {
+    let (_, file) = file(blocks);
+    let opened = Arc::new(file.reopen().unwrap());
+    match FileRing::new(file.path().to_owned(), opened, 9, 4, 8192) {
+        Ok(ring) => Some((ring.into(), file)),
+        Err(error) => {
+            eprintln!("SKIPPED io_uring: {error:?}");
+            None
+        }
+    }
+}
+
+/// A chunk of each kind.
+fn chunks() -> Vec<(Chunk, Option<tempfile::NamedTempFile>)> {
+    let on_files = [Some(file(BLOCKS as usize)), ring(BLOCKS as usize)];
+    let on_files = on_files.into_iter().flatten().map(|(chunk, file)| (chunk, Some(file)));
+    [(chunk().0, None)].into_iter().chain(on_files).collect()
+}
+
+#[test]
+fn completions_come_once() {
+    for (mut chunk, _file) in chunks() {
+        let begun: Vec<_> =
+            (0..4).map(|block| chunk.begin_write(block, &[block as u8; BLOCK]).unwrap()).collect();
+        let slots: std::collections::BTreeSet<usize> = begun.iter().map(|request| request.slot()).collect();
+        assert_eq!(slots, (0..4).collect());
+        chunk.ring_doorbell();
+        // One result is fetched by its request, and is not among the others.
+        assert_eq!(chunk.aresult(begun[2], &mut [], Wait::Yes).unwrap(), Some(0));
+        let mut ended = Vec::new();
+        while ended.len() < 3 {
+            chunk.poll(|completion| {
+                ended.push(completion.request());
+                assert_eq!(completion.finish(&mut []).unwrap(), 0);
+            });
+        }
+        assert!(begun.iter().all(|request| ended.contains(request) != (*request == begun[2])));
+        assert!(matches!(chunk.aresult(begun[0], &mut [], Wait::No), Err(ChunkError::NoRequest)));
+        let mut read = [0; 4 * BLOCK];
+        let reads: Vec<_> = (0..4).map(|block| chunk.begin_read(block, 1).unwrap()).collect();
+        let mut left = reads.len();
+        while left > 0 {
+            left -= chunk.poll(|completion| {
+                let place = reads.iter().position(|request| *request == completion.request()).unwrap();
+                assert_eq!(completion.finish(&mut read[place * BLOCK..][..BLOCK]).unwrap(), BLOCK);
+            });
+        }
+        assert!(read.chunks(BLOCK).zip(0..).all(|(block, value)| block.iter().all(|byte| *byte == value)));
+        chunk.begin_write_zeroes(1, 2).unwrap();
+        chunk.begin_flush().unwrap();
+        let mut left = 2;
+        while left > 0 {
+            left -= chunk.poll(|completion| assert_eq!(completion.finish(&mut []).unwrap(), 0));
+        }
+        chunk.read(0, &mut read).unwrap();
+        let values: Vec<u8> = read.chunks(BLOCK).map(|block| block[0]).collect();
+        assert_eq!(values, [0, 0, 0, 3]);
+        chunk.close().unwrap();
+    }
+}
+
+/// Results that are fetched by request leave nothing behind.
+#[test]
+fn a_chunk_without_polls_does_not_grow() {
+    for (mut chunk, _file) in chunks() {
+        for _ in 0..1000 {
+            chunk.write(0, &[1; 5 * BLOCK]).unwrap();
+        }
+        assert!(format!("{chunk:?}").len() < 20_000);
+        let mut others = 0;
+        chunk.poll(|_| others += 1);
+        assert_eq!(others, 0);
+    }
+}
+
+/// What the kernel may still write to is not freed with the chunk.
+#[test]
+fn a_ring_is_dropped_with_requests_in_flight() {
+    for _ in 0..50 {
+        let Some((mut chunk, _file)) = ring(64) else { return };
+        (0..4).for_each(|block| assert!(chunk.begin_read(block, 1).is_ok()));
+        chunk.ring_doorbell();
+    }
+}
+
 #[test]
 fn results_come_by_request() {
-    let (on_file, _file) = file(BLOCKS as usize);
-    for mut chunk in [chunk().0, on_file] {
+    for (mut chunk, _file) in chunks() {
         assert_eq!((chunk.blocks(), chunk.block_bytes(), chunk.requests()), (BLOCKS, BLOCK, 4));
         let mut read = vec![0; 2 * BLOCK];
         let write = chunk.awrite(3, &[1; BLOCK]).unwrap();
@@ -75,8 +160,7 @@ fn results_come_by_request() {
 
 #[test]
 fn lists_are_of_any_length() {
-    let (on_file, _file) = file(BLOCKS as usize);
-    for mut chunk in [chunk().0, on_file] {
+    for (mut chunk, _file) in chunks() {
         // 256 blocks: sixteen requests, four at a time.
         let data: Vec<u8> = (0..256 * BLOCK).map(|place| (place / BLOCK) as u8).collect();
         chunk.write(100, &data).unwrap();
