@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ddw", &[]),
     ("dma", &["iova", "ddw"]),
     ("nvme", &["escape", "dma"]),
+    ("block", &["dma", "nvme"]),
     ("host", &["escape", "cited", "pci", "memtype", "toll", "ddw"]),
     ("inspection", &["toll", "ddw", "host"]),
     ("bench", &["toll", "iova", "dma", "nvme", "uperf"]),
@@ -58,7 +59,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("rayon", &["iotoll"]),
     ("maud", &["report"]),
     ("comfy-table", &["report"]),
-    ("io-uring", &["bench"]),
+    ("io-uring", &["bench", "nvme"]),
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
 ];

@@ -1,0 +1,287 @@
+//! What a path names: a file, a block device, or a controller.
+
+use crate::BLOCK_BYTES;
+use crate::errno;
+use dma::vfio::Interface;
+use dma::{
+    Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
+};
+use nvme::chunk::{Backing, Chunk, Drive, FileRing, RetryPolicy, Waiting};
+use nvme::emulated::Emulated;
+use nvme::{Adapter, Controller, Namespace};
+use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Begins the path of an emulated controller: `emulated:BLOCKS`.
+const EMULATED: &str = "emulated:";
+/// Most bytes of one request to a file.
+const FILE_REQUEST_BYTES: usize = 128 << 10;
+/// Most bytes of one request to a controller. Longer commands consist of several.
+const CONTROLLER_REQUEST_BYTES: u64 = 32 << 10;
+/// Memory for the queues and buffers of a controller.
+const CONTROLLER_BYTES: u64 = 64 << 20;
+/// A controller's queue has at most so many requests at once.
+const CONTROLLER_REQUESTS_MAX: u16 = 128;
+
+/// An opened disk, which chunks share.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    path: PathBuf,
+    kind: Kind,
+    /// Size in blocks of the C interface.
+    pub(crate) blocks: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    File { file: Arc<File>, is_device: bool },
+    Controller(Driven),
+}
+
+/// A controller that this process drives.
+#[derive(Debug)]
+struct Driven {
+    /// `None` while it is shut down.
+    driver: Option<Driver>,
+    namespace: Namespace,
+    /// Has no content: its locks say which parts of the disk virtual LUNs have.
+    locks: File,
+}
+
+#[derive(Debug)]
+enum Driver {
+    Adapter(Adapter),
+    Emulated(Arc<Mutex<Controller>>),
+}
+
+impl Driver {
+    fn controller(&self) -> Arc<Mutex<Controller>> {
+        match self {
+            Self::Adapter(adapter) => adapter.controller(),
+            Self::Emulated(controller) => Arc::clone(controller),
+        }
+    }
+}
+
+impl Disk {
+    /// Opens what a path names. `is_read_only` allows a file that can't be written.
+    ///
+    /// # Errors
+    /// What the system says; for a controller the thread's [error text](crate::errno::text) says more.
+    pub(crate) fn open(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
+        if let Some(blocks) = path.to_str().and_then(|path| path.strip_prefix(EMULATED)) {
+            return Self::emulated(path, blocks.parse().map_err(|_| Errno::INVAL)?);
+        }
+        match pci_address(path) {
+            Some((address, namespace)) => Self::open_adapter(path, address, namespace),
+            None => Self::open_file(path, is_read_only),
+        }
+    }
+
+    /// Opens a controller that is bound to `vfio-pci`. Nothing is unbound from the kernel's driver here.
+    fn open_adapter(path: &Path, address: &str, number: Option<u32>) -> Result<Self, Errno> {
+        let opened = Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES);
+        let adapter = opened.map_err(|error| errno::explain(&error, Errno::NODEV))?;
+        Self::of_driver(path, Driver::Adapter(adapter), number)
+    }
+
+    /// Whether a path names a controller, not a file.
+    pub(crate) fn is_controller(path: &Path) -> bool {
+        path.to_str().is_some_and(|path| path.starts_with(EMULATED)) || pci_address(path).is_some()
+    }
+
+    fn open_file(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
+        let is_device = rustix::fs::stat(path).is_ok_and(|stat| is_block_device(&stat));
+        // The kernel refuses a device exclusively that is mounted or part of another. Its cache would be in the way.
+        let more = if is_device { OFlags::EXCL | OFlags::DIRECT } else { OFlags::empty() };
+        let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | more;
+        let open = |access| rustix::fs::open(path, flags | access, Mode::empty());
+        let opened = open(OFlags::RDWR).or_else(|error| match error {
+            Errno::ACCESS | Errno::PERM | Errno::ROFS if is_read_only => open(OFlags::RDONLY),
+            error => Err(error),
+        });
+        let file = File::from(opened?);
+        let stat = rustix::fs::fstat(&file)?;
+        let bytes = if is_block_device(&stat) {
+            rustix::fs::seek(&file, SeekFrom::End(0))?
+        } else {
+            stat.st_size as u64
+        };
+        let blocks = bytes / BLOCK_BYTES;
+        if blocks == 0 {
+            return Err(Errno::INVAL);
+        }
+        Ok(Self { path: path.to_owned(), kind: Kind::File { file: Arc::new(file), is_device }, blocks })
+    }
+
+    /// A controller in this process behind an IOMMU in software.
+    fn emulated(path: &Path, blocks: u64) -> Result<Self, Errno> {
+        if blocks == 0 || blocks > 1 << 20 {
+            return Err(Errno::INVAL);
+        }
+        let failed = |_| Errno::NOMEM;
+        let tables = 8 << 20;
+        let ram = Arc::new(Ram::new(MemoryAddress(0), CONTROLLER_BYTES));
+        let frames = Arc::new(Frames::new(MemoryAddress(0), tables));
+        let pool = Pool::new(ram.clone(), MemoryAddress(tables), CONTROLLER_BYTES - tables)
+            .map_err(|_| Errno::NOMEM)?;
+        let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
+        let table: SoftwareDomain<Vtd> =
+            SoftwareDomain::new(Arc::clone(&unit), frames, 4).map_err(|_| Errno::NOMEM)?;
+        let requester = Requester(0x0100);
+        table.attach(requester);
+        let domain = Domain::builder(Arc::new(table)).build().map_err(|_| Errno::NOMEM)?;
+        let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
+        let emulated = Arc::new(Emulated::new(unit.adapter(requester), blocks, 12));
+        let controller = Controller::open(emulated, mapper, ram).map_err(failed)?;
+        Self::of_driver(path, Driver::Emulated(Arc::new(Mutex::new(controller))), None)
+    }
+
+    /// A namespace of a controller: the one with this number, or else the first.
+    fn of_driver(path: &Path, driver: Driver, number: Option<u32>) -> Result<Self, Errno> {
+        let namespaces = Controller::lock(&driver.controller()).namespaces().to_vec();
+        let is_it = |namespace: &Namespace| number.is_none_or(|number| namespace.number == number);
+        let namespace = namespaces.into_iter().find(is_it).ok_or(Errno::NODEV)?;
+        let bytes = namespace.format.blocks << namespace.format.block_shift;
+        let locks = File::from(memfd_create("iotoll-block", MemfdFlags::CLOEXEC)?);
+        Ok(Self {
+            path: path.to_owned(),
+            kind: Kind::Controller(Driven { driver: Some(driver), namespace, locks }),
+            blocks: bytes / BLOCK_BYTES,
+        })
+    }
+
+    /// A queue for a thread, with at most this many requests at once.
+    ///
+    /// # Errors
+    /// What the system says; for a controller `EAGAIN` if it has no queue left.
+    pub(crate) fn queue(&self, requests: u16) -> Result<Chunk, Errno> {
+        let shift = BLOCK_BYTES.trailing_zeros() as u8;
+        match &self.kind {
+            Kind::File { file, .. } => {
+                let ring =
+                    FileRing::new(self.path.clone(), Arc::clone(file), shift, requests, FILE_REQUEST_BYTES);
+                if let Ok(ring) = ring {
+                    return Ok(ring.into());
+                }
+                // A kernel without io_uring, or one that does not allow it.
+                let file =
+                    file.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
+                let backing =
+                    Backing::from_file(self.path.clone(), file, shift, requests, FILE_REQUEST_BYTES);
+                backing.map(Chunk::from).map_err(|error| errno::errno_of(&error))
+            }
+            Kind::Controller(Driven { driver, namespace, .. }) => {
+                let requests = requests.min(CONTROLLER_REQUESTS_MAX);
+                let (waiting, policy) = (Waiting::Polling, RetryPolicy::default());
+                let controller = driver.as_ref().ok_or(Errno::NODEV)?.controller();
+                let drive =
+                    Drive::open(controller, *namespace, requests, CONTROLLER_REQUEST_BYTES, waiting, policy);
+                drive.map(Chunk::from).map_err(|error| errno::explain(&error, Errno::AGAIN))
+            }
+        }
+    }
+
+    /// A description of a file whose locks say which parts of the disk virtual LUNs have. Each call opens another one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn locks(&self) -> Result<File, Errno> {
+        let file = match &self.kind {
+            Kind::File { file, .. } => file.as_raw_fd(),
+            Kind::Controller(driven) => driven.locks.as_raw_fd(),
+        };
+        let path = format!("/proc/self/fd/{file}");
+        Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
+    }
+
+    /// The size of the disk's blocks, as a shift, by which the C interface's are larger.
+    pub(crate) fn block_shift_below(&self) -> u32 {
+        match &self.kind {
+            Kind::File { .. } => 0,
+            Kind::Controller(driven) => {
+                BLOCK_BYTES.trailing_zeros().saturating_sub(driven.namespace.format.block_shift.into())
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    /// Shuts the controller down, which empties its write cache.
+    fn drop(&mut self) {
+        let Kind::Controller(driven) = &mut self.kind else { return };
+        if let Some(Driver::Adapter(adapter)) = driven.driver.take() {
+            // Nobody is left who could be told of an error.
+            let _ = adapter.shut_down();
+        }
+    }
+}
+
+fn is_block_device(stat: &rustix::fs::Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+}
+
+/// The PCI address that a path is, such as `0000:3b:00.0`, and the namespace after it, as in `0000:3b:00.0/2`.
+fn pci_address(path: &Path) -> Option<(&str, Option<u32>)> {
+    let text = path.to_str()?;
+    let (address, namespace) = match text.split_once('/') {
+        Some((address, namespace)) => (address, Some(namespace.parse().ok()?)),
+        None => (text, None),
+    };
+    let is_address =
+        !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(&byte));
+    (is_address && Path::new("/sys/bus/pci/devices").join(address).exists()).then_some((address, namespace))
+}
+
+/// Controllers and block devices that are open, by path: each can be opened once.
+#[derive(Debug)]
+pub(crate) struct Disks(Vec<(PathBuf, Open)>);
+
+#[derive(Debug)]
+enum Open {
+    /// Closed with its last chunk.
+    Used(Weak<Disk>),
+    /// Keeps its blocks for as long as the process lives, as a disk does.
+    Emulated(Arc<Disk>),
+}
+
+impl Disks {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The disk that a path names: one that is open, or is opened now.
+    ///
+    /// # Errors
+    /// As for [`Disk::open`]
+    pub(crate) fn open(&mut self, path: &Path, is_read_only: bool) -> Result<Arc<Disk>, Errno> {
+        self.0.retain(|(_, disk)| disk.get().is_some());
+        let open = self.0.iter().find(|(other, _)| other == path).and_then(|(_, disk)| disk.get());
+        if let Some(disk) = open {
+            return Ok(disk);
+        }
+        let disk = Arc::new(Disk::open(path, is_read_only)?);
+        let open = match &disk.kind {
+            Kind::File { is_device: false, .. } => return Ok(disk),
+            Kind::Controller(Driven { driver: Some(Driver::Emulated(_)), .. }) => {
+                Open::Emulated(Arc::clone(&disk))
+            }
+            _ => Open::Used(Arc::downgrade(&disk)),
+        };
+        self.0.push((path.to_owned(), open));
+        Ok(disk)
+    }
+}
+
+impl Open {
+    fn get(&self) -> Option<Arc<Disk>> {
+        match self {
+            Self::Used(disk) => disk.upgrade(),
+            Self::Emulated(disk) => Some(Arc::clone(disk)),
+        }
+    }
+}

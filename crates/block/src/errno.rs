@@ -1,0 +1,57 @@
+//! The C interface's errors.
+
+#![allow(unsafe_code, reason = "errno belongs to the C library")]
+
+use nvme::chunk::ChunkError;
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::error::Error;
+use std::ffi::{CString, c_int};
+
+thread_local! {
+    /// Why this thread's last call failed, where more is known than its `errno`.
+    static TEXT: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// Keeps an error's text for the caller, with its causes, and returns the number that stands for it.
+pub(crate) fn explain(error: &dyn Error, errno: Errno) -> Errno {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    TEXT.with(|last| last.replace(CString::new(text.replace('\0', " ")).ok()));
+    errno
+}
+
+/// Calls `read` with the text of this thread's last error, if there is one.
+pub(crate) fn with_text<T>(read: impl FnOnce(Option<&CString>) -> T) -> T {
+    TEXT.with(|last| read(last.borrow().as_ref()))
+}
+
+/// The error number of a request's failure.
+pub(crate) fn errno_of(error: &ChunkError) -> Errno {
+    match error {
+        ChunkError::OutOfRange { .. } | ChunkError::PartialBlock { .. } | ChunkError::TooLong { .. } => {
+            Errno::INVAL
+        }
+        ChunkError::NoFreeSlot { .. } => Errno::AGAIN,
+        ChunkError::File { source, .. } => Errno::from_io_error(source).unwrap_or(Errno::IO),
+        _ => Errno::IO,
+    }
+}
+
+/// Sets the calling thread's `errno`.
+pub(crate) fn set(errno: Errno) {
+    // SAFETY: the C library returns a pointer to the thread's own `errno`, which lives as long as the thread.
+    unsafe { *libc::__errno_location() = errno.raw_os_error() };
+}
+
+/// A C function's return value: `Err` sets `errno` and returns -1.
+pub(crate) fn returned(result: Result<c_int, Errno>) -> c_int {
+    result.unwrap_or_else(|errno| {
+        set(errno);
+        -1
+    })
+}

@@ -1,0 +1,512 @@
+//! A chunk that was opened: its commands, tags, queues and blocks.
+
+use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
+use crate::disk::Disk;
+use crate::errno::errno_of;
+use crate::queue::{Buffer, Kind, NewCommand, Queue, Run, UserStatus};
+use crate::space::{Extent, Parts, Space};
+use crate::tags::Tags;
+use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
+use rustix::io::Errno;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Requests of the disk that a queue has at once. More parts of commands wait for a free one.
+const QUEUE_REQUESTS_MAX: usize = 256;
+/// A command waits for a free tag, and closing for commands, at most for so long.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// A thread that waits for a command looks after this time whether the chunk was closed.
+const LOOK_AFTER: Duration = Duration::from_millis(100);
+
+/// Which commands a chunk takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+impl Access {
+    /// As `open(2)` has them in its flags.
+    pub(crate) fn of_mode(mode: i32) -> Result<Self, Errno> {
+        match mode & libc::O_ACCMODE {
+            libc::O_RDONLY => Ok(Self { reads: true, writes: false }),
+            libc::O_WRONLY => Ok(Self { reads: false, writes: true }),
+            libc::O_RDWR => Ok(Self { reads: true, writes: true }),
+            _ => Err(Errno::INVAL),
+        }
+    }
+}
+
+/// How a chunk is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) access: Access,
+    /// Commands at once; 0 or less for the default.
+    pub(crate) commands: i32,
+    pub(crate) is_virtual: bool,
+    /// Zero the blocks of a virtual LUN when it frees them.
+    pub(crate) scrubs: bool,
+    /// The library may have threads that update statuses.
+    pub(crate) has_threads: bool,
+}
+
+/// An asynchronous or blocking command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Issue {
+    pub(crate) kind: Kind,
+    pub(crate) buffer: Buffer,
+    pub(crate) first: i64,
+    pub(crate) blocks: usize,
+    pub(crate) user_tag: Option<i32>,
+    pub(crate) status: Option<UserStatus>,
+    /// Whether to wait for a free tag.
+    pub(crate) waits: bool,
+    /// Whether the disk sees it at once.
+    pub(crate) rings: bool,
+}
+
+/// Which command's result is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Which {
+    Tag(i32),
+    UserTag(i32),
+    Next,
+}
+
+/// A chunk.
+#[derive(Debug)]
+pub(crate) struct OpenChunk {
+    /// `None` after it was closed: a thread may keep a closed chunk, but not its disk.
+    disk: Mutex<Option<Arc<Disk>>>,
+    disk_blocks: u64,
+    /// By how much the disk's blocks are smaller than the interface's, as a shift.
+    block_shift: u32,
+    options: Options,
+    space: Space,
+    tags: Arc<Tags>,
+    /// Each thread has one of them, made at its first command.
+    queues: Box<[OnceLock<Arc<Queue>>]>,
+    /// Threads that update statuses, by queue.
+    updaters: Box<[Once]>,
+    max_transfer_blocks: u64,
+    /// Commands for which no tag was free at first, and those that failed for that.
+    without_tag: [AtomicU64; 2],
+    is_closing: AtomicBool,
+}
+
+/// The number of this thread, in the order of their first commands.
+fn thread_number() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<Option<usize>> = const { Cell::new(None) });
+    NUMBER.with(|number| match number.get() {
+        Some(number) => number,
+        None => {
+            let next = THREADS.fetch_add(1, Ordering::Relaxed);
+            number.set(Some(next));
+            next
+        }
+    })
+}
+
+impl OpenChunk {
+    /// # Errors
+    /// `ENOMEM` for too many commands; what the system says.
+    pub(crate) fn new(disk: Arc<Disk>, options: Options) -> Result<Self, Errno> {
+        let commands = if options.commands <= 0 { COMMANDS_DEFAULT } else { options.commands };
+        let commands = u16::try_from(commands).ok().filter(|commands| *commands <= COMMANDS_MAX);
+        let tags = Tags::new(commands.ok_or(Errno::NOMEM)?);
+        let space = if options.is_virtual {
+            Space::Virtual(Parts::new(disk.locks()?))
+        } else {
+            Space::Physical(disk.blocks)
+        };
+        Ok(Self::with(disk, options, space, tags))
+    }
+
+    fn with(disk: Arc<Disk>, options: Options, space: Space, tags: Tags) -> Self {
+        let queues = thread::available_parallelism().map_or(1, usize::from).min(64);
+        Self {
+            max_transfer_blocks: max_transfer_blocks(options.is_virtual),
+            disk_blocks: disk.blocks,
+            block_shift: disk.block_shift_below(),
+            disk: Mutex::new(Some(disk)),
+            options,
+            space,
+            tags: Arc::new(tags),
+            queues: (0..queues).map(|_| OnceLock::new()).collect(),
+            updaters: (0..queues).map(|_| Once::new()).collect(),
+            without_tag: [const { AtomicU64::new(0) }; 2],
+            is_closing: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.space.blocks()
+    }
+
+    pub(crate) fn disk_blocks(&self) -> u64 {
+        self.disk_blocks
+    }
+
+    fn disk(&self) -> Result<Arc<Disk>, Errno> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Errno::INVAL)
+    }
+
+    /// This thread's queue, with its place among them.
+    fn queue(&self) -> Result<(usize, &Arc<Queue>), Errno> {
+        let place = thread_number() % self.queues.len();
+        if let Some(queue) = self.queues[place].get() {
+            return Ok((place, queue));
+        }
+        match self.new_queue() {
+            Ok(queue) => Ok((place, self.queues[place].get_or_init(|| Arc::new(queue)))),
+            // No more of them: share another thread's.
+            Err(error) => {
+                let mut others = self.queues.iter().enumerate();
+                others.find_map(|(place, queue)| Some((place, queue.get()?))).ok_or(error)
+            }
+        }
+    }
+
+    fn new_queue(&self) -> Result<Queue, Errno> {
+        let requests = self.tags.number().min(QUEUE_REQUESTS_MAX) as u16;
+        Queue::new(self.disk()?.queue(requests)?, self.tags.number())
+    }
+
+    /// Begins a command, and returns its tag.
+    ///
+    /// # Errors
+    /// `EINVAL` for blocks that the chunk does not have or take, `EWOULDBLOCK` or `EBUSY` without a free tag.
+    pub(crate) fn begin(&self, issue: &Issue, is_async: bool) -> Result<u32, Errno> {
+        let first = u64::try_from(issue.first).map_err(|_| Errno::INVAL)?;
+        self.check(issue)?;
+        let (place, queue) = self.queue()?;
+        let tag = self.take_tag(issue.waits)?;
+        if let Some(chosen) = issue.user_tag {
+            self.tags.choose(chosen, tag);
+        }
+        self.tags.assign(tag, place);
+        let command = NewCommand {
+            kind: issue.kind,
+            buffer: issue.buffer,
+            blocks: issue.blocks,
+            is_async,
+            user_tag: issue.user_tag,
+            status: issue.status,
+        };
+        let begun = self
+            .runs(first, issue.blocks as u64)
+            .and_then(|runs| queue.begin(tag, command, runs.iter(), &self.tags, issue.rings));
+        if let Err(error) = begun {
+            self.tags.free(tag, issue.user_tag);
+            return Err(error);
+        }
+        if issue.status.is_some() {
+            self.start_updater(place, queue);
+        }
+        Ok(tag)
+    }
+
+    /// Empties the disk's volatile write cache.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn flush(&self) -> Result<(), Errno> {
+        self.queue()?.1.flush(&self.tags)
+    }
+
+    fn check(&self, issue: &Issue) -> Result<(), Errno> {
+        let Access { reads, writes } = self.options.access;
+        let is_allowed = if issue.kind == Kind::Read { reads } else { writes };
+        let is_short = issue.kind == Kind::Unmap || issue.blocks as u64 <= self.max_transfer_blocks;
+        let is_open = !self.is_closing.load(Ordering::Acquire);
+        // Without threads nobody would update it.
+        let has_updater = issue.status.is_none() || self.options.has_threads;
+        (is_allowed && is_short && is_open && has_updater).then_some(()).ok_or(Errno::INVAL)
+    }
+
+    /// The disk's blocks for a chunk's.
+    fn runs(&self, first: u64, blocks: u64) -> Result<Runs, Errno> {
+        let shift = self.block_shift;
+        let (mut runs, mut offset) = (Runs::default(), 0);
+        self.space.find(first, blocks, |Extent { first, blocks }| {
+            runs.push(Run { first: first << shift, blocks: blocks << shift, offset });
+            offset += (blocks * BLOCK_BYTES) as usize;
+        })?;
+        Ok(runs)
+    }
+
+    fn take_tag(&self, waits: bool) -> Result<u32, Errno> {
+        if let Some(tag) = self.tags.take() {
+            return Ok(tag);
+        }
+        let [at_first, failed] = &self.without_tag;
+        at_first.fetch_add(1, Ordering::Relaxed);
+        let fail = |errno| {
+            failed.fetch_add(1, Ordering::Relaxed);
+            Err(errno)
+        };
+        // Statuses that callers poll free their tags.
+        self.harvest();
+        let begun = Instant::now();
+        loop {
+            match self.tags.take() {
+                Some(tag) => return Ok(tag),
+                None if !waits => return fail(Errno::WOULDBLOCK),
+                None if begun.elapsed() >= WAIT_MAX => return fail(Errno::BUSY),
+                None => {}
+            }
+            if let Some(tag) = self.tags.take_or_wait(Duration::from_millis(1)) {
+                return Ok(tag);
+            }
+            self.harvest();
+        }
+    }
+
+    /// Processes completions of all queues.
+    fn harvest(&self) {
+        self.open_queues().for_each(|(_, queue)| queue.harvest_now(&self.tags));
+    }
+
+    fn open_queues(&self) -> impl Iterator<Item = (usize, &Arc<Queue>)> {
+        self.queues.iter().enumerate().filter_map(|(place, queue)| Some((place, queue.get()?)))
+    }
+
+    /// Starts the thread that updates statuses of a queue's commands.
+    fn start_updater(&self, place: usize, queue: &Arc<Queue>) {
+        self.updaters[place].call_once(|| {
+            let (queue, tags) = (Arc::clone(queue), Arc::clone(&self.tags));
+            let update = move || queue.update_statuses(&tags);
+            // Without it, statuses are updated by this chunk's other calls.
+            let _ = thread::Builder::new().name("iotoll-block".to_owned()).spawn(update);
+        });
+    }
+
+    /// Executes a command and waits for it. Returns the number of blocks.
+    ///
+    /// # Errors
+    /// As for [`begin`](Self::begin), and the command's.
+    pub(crate) fn execute(&self, issue: &Issue) -> Result<usize, Errno> {
+        let tag = self.begin(issue, false)?;
+        loop {
+            if let Some(blocks) = self.take(tag, true)? {
+                return Ok(blocks);
+            }
+            self.wait_for(tag);
+        }
+    }
+
+    /// Fetches a command's result: the number of blocks, or 0 if it has not ended. With it comes the tag of the next command, if that was asked
+    /// for and there is one.
+    ///
+    /// The error is `EINVAL` for a tag that can't be, `ENOMSG` for one that is free, `ENOENT` if there is no command to wait for, or the command's.
+    pub(crate) fn result(
+        &self,
+        which: Which,
+        waits: bool,
+        harvests: bool,
+    ) -> (Option<i32>, Result<usize, Errno>) {
+        loop {
+            match which {
+                Which::Next => {
+                    if let Some((tag, result)) = self.take_next(harvests) {
+                        return (Some(tag), result);
+                    }
+                    if self.tags.in_use() == 0 {
+                        return (None, Err(Errno::NOENT));
+                    }
+                    if !waits {
+                        return (None, Ok(0));
+                    }
+                    self.wait_for_any();
+                }
+                Which::Tag(_) | Which::UserTag(_) => {
+                    let taken =
+                        self.tag_of(which, harvests).and_then(|tag| Ok((tag, self.take(tag, harvests)?)));
+                    match taken {
+                        Ok((tag, None)) if waits => self.wait_for(tag),
+                        taken => return (None, taken.map(|(_, blocks)| blocks.unwrap_or(0))),
+                    }
+                }
+            }
+            if self.is_closing.load(Ordering::Acquire) {
+                return (None, Err(Errno::INVAL));
+            }
+        }
+    }
+
+    /// The tag that a caller's stands for.
+    fn tag_of(&self, which: Which, harvests: bool) -> Result<u32, Errno> {
+        match which {
+            Which::Tag(tag) => {
+                let tag = u32::try_from(tag).ok().filter(|tag| (*tag as usize) < self.tags.number());
+                tag.ok_or(Errno::INVAL)
+            }
+            Which::UserTag(chosen) => {
+                if harvests {
+                    self.harvest();
+                }
+                self.tags.of_chosen(chosen).ok_or(Errno::INVAL)
+            }
+            Which::Next => Err(Errno::INVAL),
+        }
+    }
+
+    fn take(&self, tag: u32, harvests: bool) -> Result<Option<usize>, Errno> {
+        let place = self.tags.queue_of(tag).ok_or(Errno::NOMSG)?;
+        let queue = self.queues[place].get().ok_or(Errno::NOMSG)?;
+        queue.take(tag, &self.tags, harvests)
+    }
+
+    fn take_next(&self, harvests: bool) -> Option<(i32, Result<usize, Errno>)> {
+        let own = thread_number() % self.queues.len();
+        let own_first = (own..self.queues.len()).chain(0..own);
+        own_first
+            .filter_map(|place| self.queues[place].get())
+            .find_map(|queue| queue.take_next(&self.tags, harvests))
+    }
+
+    fn wait_for(&self, tag: u32) {
+        if let Some(queue) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get()) {
+            queue.wait(&self.tags, LOOK_AFTER);
+        }
+    }
+
+    fn wait_for_any(&self) {
+        let busy: Vec<_> = self.open_queues().filter(|(_, queue)| queue.is_in_flight()).collect();
+        match &busy[..] {
+            // Another thread is about to fetch what has ended, or to begin a command.
+            [] => thread::sleep(Duration::from_micros(50)),
+            [(_, only)] => only.wait(&self.tags, LOOK_AFTER),
+            several => {
+                several.iter().for_each(|(_, queue)| queue.wait(&self.tags, Duration::from_micros(50)))
+            }
+        }
+    }
+
+    /// Lets the disk see the commands that this thread has begun.
+    pub(crate) fn ring_doorbell(&self) {
+        if let Ok((_, queue)) = self.queue() {
+            queue.ring_doorbell();
+        }
+    }
+
+    /// Changes a virtual LUN's size.
+    ///
+    /// # Errors
+    /// `EINVAL` for a physical LUN or more blocks than the disk has, `ENOSPC` if other virtual LUNs have them.
+    pub(crate) fn set_size(&self, blocks: u64) -> Result<(), Errno> {
+        let Space::Virtual(parts) = &self.space else { return Err(Errno::INVAL) };
+        if blocks > self.disk_blocks {
+            return Err(Errno::INVAL);
+        }
+        parts.resize(
+            blocks,
+            self.disk_blocks,
+            |part| if self.options.scrubs { self.scrub(part) } else { Ok(()) },
+        )
+    }
+
+    /// Zeroes blocks of the disk.
+    fn scrub(&self, part: Extent) -> Result<(), Errno> {
+        let shift = self.block_shift;
+        let mut disk = self.disk()?.queue(1)?;
+        let zeroed = disk.write_zeroes(part.first << shift, part.blocks << shift);
+        zeroed.and_then(|()| disk.close()).map_err(|error| errno_of(&error))
+    }
+
+    pub(crate) fn stats(&self) -> ChunkStats {
+        let mut stats = ChunkStats {
+            block_size: BLOCK_BYTES as u32,
+            num_paths: 1,
+            max_transfer_size: self.max_transfer_blocks,
+            num_no_cmds_free: self.without_tag[0].load(Ordering::Relaxed),
+            num_no_cmds_free_fail: self.without_tag[1].load(Ordering::Relaxed),
+            ..ChunkStats::default()
+        };
+        self.open_queues().for_each(|(_, queue)| queue.counts().add_to(&mut stats));
+        stats
+    }
+
+    /// `flags1` of the attributes.
+    pub(crate) fn attributes(&self) -> u64 {
+        CFLSH_ATTR_UNMAP
+    }
+
+    /// Ends all use, after a wait for its commands.
+    ///
+    /// # Errors
+    /// `EBUSY` if commands are in flight, or results were not fetched; then it stays open.
+    pub(crate) fn close(&self) -> Result<(), Errno> {
+        if self.is_closing.swap(true, Ordering::AcqRel) {
+            return Err(Errno::INVAL);
+        }
+        let begun = Instant::now();
+        while self.tags.in_use() > 0 {
+            if begun.elapsed() >= WAIT_MAX {
+                self.is_closing.store(false, Ordering::Release);
+                return Err(Errno::BUSY);
+            }
+            self.harvest();
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let (true, Space::Virtual(_)) = (self.options.scrubs, &self.space) {
+            self.set_size(0)?;
+        }
+        for (_, queue) in self.open_queues() {
+            queue.close().map_err(|error| errno_of(&error))?;
+        }
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(())
+    }
+
+    /// The same chunk for a child process, with queues of its own. The parent's threads and queues do not exist there.
+    ///
+    /// # Errors
+    /// `EBUSY` if commands were in flight, `EINVAL` for more access than the chunk has.
+    pub(crate) fn clone_after_fork(&self, mode: i32) -> Result<Self, Errno> {
+        if self.tags.in_use() > 0 {
+            return Err(Errno::BUSY);
+        }
+        let wanted = Access::of_mode(mode)?;
+        let has = self.options.access;
+        if wanted.reads && !has.reads || wanted.writes && !has.writes {
+            return Err(Errno::INVAL);
+        }
+        let space = match &self.space {
+            Space::Physical(blocks) => Space::Physical(*blocks),
+            Space::Virtual(parts) => Space::Virtual(parts.for_child()?),
+        };
+        let tags = Tags::new(self.tags.number() as u16);
+        Ok(Self::with(self.disk()?, Options { access: wanted, ..self.options }, space, tags))
+    }
+}
+
+/// Runs of a command: nearly always one, which needs no allocation.
+#[derive(Debug, Default)]
+struct Runs {
+    first: Option<Run>,
+    more: Vec<Run>,
+}
+
+impl Runs {
+    fn push(&mut self, run: Run) {
+        match self.first {
+            None => self.first = Some(run),
+            Some(_) => self.more.push(run),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Run> {
+        self.first.into_iter().chain(self.more.iter().copied())
+    }
+}
+
+/// The most blocks of a command. A virtual LUN takes one.
+fn max_transfer_blocks(is_virtual: bool) -> u64 {
+    let given = std::env::var("CFLSH_BLK_MAX_XFER").ok().and_then(|text| text.trim().parse().ok());
+    given.filter(|blocks| *blocks > 0).unwrap_or(if is_virtual { 1 } else { crate::TRANSFER_BLOCKS_MAX })
+}

@@ -1,0 +1,246 @@
+//! The C interface: what Open POWER's suite for it tests, on files and on an emulated controller.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod support;
+
+use iotoll_block::c_types::{
+    ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_ARESULT_NO_HARVEST, CBLK_ARESULT_USER_TAG,
+    CBLK_ARW_STATUS_SUCCESS, CBLK_ARW_USER_STATUS_FLAG, CBLK_ARW_USER_TAG_FLAG, CBLK_ARW_WAIT_CMD_FLAGS,
+    CBLK_OPN_NO_INTRP_THREADS, CBLK_OPN_SCRUB_DATA, CBLK_OPN_VIRT_LUN,
+};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use support::{BLOCK, Chunk, Disks, pattern};
+
+#[test]
+fn blocks_are_read_as_they_were_written() {
+    for path in Disks::new(301).paths {
+        let chunk = Chunk::open(&path, 0, libc::O_RDWR, 0).unwrap();
+        let data: Vec<u8> = (0..100).flat_map(pattern).collect();
+        assert_eq!(chunk.write(7, &data), Ok(100));
+        assert_eq!(chunk.read(7, 100), Ok(data));
+        assert_eq!(chunk.read(107, 1), Ok(vec![0; BLOCK]), "behind them is nothing");
+        assert_eq!(chunk.unmap(8, 2), Ok(2));
+        assert_eq!(chunk.read(8, 2), Ok(vec![0; 2 * BLOCK]), "unmapped blocks are zero");
+        assert_eq!(chunk.read(10, 1), Ok(pattern(3)), "the next one is not");
+        let stats = chunk.stats();
+        assert_eq!((stats.block_size, stats.num_reads, stats.num_writes), (4096, 4, 2));
+        assert_eq!((stats.num_blocks_read, stats.num_blocks_written, stats.num_errors), (104, 102, 0));
+    }
+}
+
+#[test]
+fn what_can_t_be_is_refused() {
+    let disks = Disks::new(302);
+    for path in &disks.paths {
+        let open = |commands, mode, flags| Chunk::open(path, commands, mode, flags);
+        assert_eq!(open(8193, libc::O_RDWR, 0).unwrap_err(), libc::ENOMEM);
+        assert_eq!(open(0, libc::O_ACCMODE, 0).unwrap_err(), libc::EINVAL);
+        assert_eq!(Chunk::open("/nowhere", 0, libc::O_RDWR, 0).unwrap_err(), libc::ENOENT);
+        let chunk = open(0, libc::O_RDWR, 0).unwrap();
+        let block = vec![0; BLOCK];
+        for first in [302, -1, i64::MAX] {
+            assert_eq!(chunk.write(first, &block), Err(libc::EINVAL), "{first}");
+        }
+        assert_eq!(chunk.write(301, &[0; 2 * BLOCK]), Err(libc::EINVAL), "the second is beyond the end");
+        assert_eq!(chunk.read(0, 0), Err(libc::EINVAL));
+        assert_eq!(chunk.set_size(5), Err(libc::EINVAL), "a physical LUN");
+        assert_eq!(chunk.aresult(64, 0), Err(libc::EINVAL));
+        assert_eq!(chunk.aresult(3, 0), Err(libc::ENOMSG));
+        assert_eq!(chunk.aresult(0, CBLK_ARESULT_NEXT_TAG), Err(libc::ENOENT));
+        let reader = open(0, libc::O_RDONLY, 0).unwrap();
+        assert_eq!(reader.write(0, &block), Err(libc::EINVAL));
+        assert_eq!(open(0, libc::O_WRONLY, 0).unwrap().read(0, 1), Err(libc::EINVAL));
+        let id = chunk.0;
+        assert_eq!(chunk.close(), Ok(0));
+        assert_eq!(std::mem::ManuallyDrop::new(Chunk(id)).read(0, 1), Err(libc::EINVAL), "it was closed");
+    }
+}
+
+#[test]
+fn tags_are_those_of_commands_in_flight() {
+    for path in Disks::new(303).paths {
+        let chunk = Chunk::open(&path, 4, libc::O_RDWR, CBLK_OPN_NO_INTRP_THREADS).unwrap();
+        let data: Vec<Vec<u8>> = (0..4).map(pattern).collect();
+        let none = std::ptr::null_mut();
+        let write = |block: usize| chunk.awrite(&data[block], block as i64, -7, none, 0);
+        let tags: BTreeSet<_> = (0..4).map(|block| write(block).unwrap()).collect();
+        assert_eq!(tags, BTreeSet::from([0, 1, 2, 3]));
+        assert_eq!(write(0), Err(libc::EWOULDBLOCK));
+        let mut ended = BTreeSet::new();
+        for _ in 0..4 {
+            let (tag, blocks) = chunk.aresult(-1, CBLK_ARESULT_NEXT_TAG | CBLK_ARESULT_BLOCKING).unwrap();
+            assert_eq!(blocks, 1);
+            ended.insert(tag);
+        }
+        assert_eq!(ended, tags);
+        assert_eq!(chunk.aresult(0, CBLK_ARESULT_NEXT_TAG), Err(libc::ENOENT), "all were fetched");
+        let mut read = pattern(9);
+        let tag = chunk.aread(&mut read, 2, 0, CBLK_ARW_WAIT_CMD_FLAGS).unwrap();
+        assert_eq!((chunk.wait(tag), read), (Ok(1), pattern(2)));
+        assert_eq!(chunk.wait(tag), Err(libc::ENOMSG), "a result is fetched once");
+        let stats = chunk.stats();
+        assert_eq!((stats.num_awrites, stats.max_num_act_awrites, stats.num_act_awrites), (4, 4, 0));
+        assert_eq!((stats.num_no_cmds_free, stats.num_no_cmds_free_fail), (1, 1));
+    }
+}
+
+#[test]
+fn callers_choose_tags() {
+    for path in Disks::new(304).paths {
+        let chunk = Chunk::open(&path, 4, libc::O_RDWR, CBLK_OPN_NO_INTRP_THREADS).unwrap();
+        let data = pattern(5);
+        let none = std::ptr::null_mut();
+        for number in [77, -5] {
+            assert_eq!(chunk.awrite(&data, 1, number, none, CBLK_ARW_USER_TAG_FLAG), Ok(number));
+        }
+        let by_number = |number| chunk.aresult(number, CBLK_ARESULT_USER_TAG | CBLK_ARESULT_BLOCKING);
+        assert_eq!(by_number(-5), Ok((-5, 1)));
+        assert_eq!(by_number(-5), Err(libc::EINVAL));
+        let next = chunk.aresult(0, CBLK_ARESULT_NEXT_TAG | CBLK_ARESULT_BLOCKING);
+        assert_eq!(next, Ok((77, 1)), "the next command is known by the caller's number");
+    }
+}
+
+#[test]
+fn statuses_are_updated_without_calls() {
+    for path in Disks::new(305).paths {
+        let chunk = Chunk::open(&path, 4, libc::O_RDWR, 0).unwrap();
+        let mut statuses = [ArwStatus::default(); 3];
+        let data = pattern(6);
+        for (block, status) in statuses.iter_mut().enumerate() {
+            chunk.awrite(&data, block as i64, 0, status, CBLK_ARW_USER_STATUS_FLAG).unwrap();
+        }
+        for status in &mut statuses {
+            // SAFETY: the structure lives, and only the library writes to it.
+            #[allow(unsafe_code, reason = "the library writes it meanwhile")]
+            let place = unsafe { AtomicI32::from_ptr(&raw mut status.status) };
+            while place.load(Ordering::Acquire) != CBLK_ARW_STATUS_SUCCESS {
+                thread::yield_now();
+            }
+            assert_eq!((status.blocks_transferred, status.fail_errno), (1, 0));
+        }
+        assert_eq!(chunk.aresult(0, CBLK_ARESULT_NEXT_TAG), Err(libc::ENOENT), "there is no result to fetch");
+        assert_eq!(chunk.read(2, 1), Ok(data.clone()));
+        let without = Chunk::open(&path, 4, libc::O_RDWR, CBLK_OPN_NO_INTRP_THREADS).unwrap();
+        let refused = without.awrite(&data, 0, 0, &raw mut statuses[0], CBLK_ARW_USER_STATUS_FLAG);
+        assert_eq!(refused, Err(libc::EINVAL), "nobody would update it");
+    }
+}
+
+#[test]
+fn without_harvest_only_what_was_processed_is_found() {
+    let chunk = Chunk::open(&Disks::new(306).paths[1], 4, libc::O_RDWR, CBLK_OPN_NO_INTRP_THREADS).unwrap();
+    let data = [pattern(1), pattern(2)];
+    let none = std::ptr::null_mut();
+    let [first, second] = [0, 1].map(|block| chunk.awrite(&data[block], block as i64, 0, none, 0).unwrap());
+    assert_eq!(chunk.aresult(first, CBLK_ARESULT_NO_HARVEST), Ok((first, 0)));
+    assert_eq!(chunk.wait(second), Ok(1));
+    assert_eq!(chunk.aresult(first, CBLK_ARESULT_NO_HARVEST), Ok((first, 1)));
+    assert_eq!(chunk.stats().num_aresult_no_cmplt, 1);
+}
+
+#[test]
+fn virtual_luns_grow_and_shrink_with_their_data() {
+    for path in Disks::new(400).paths {
+        let open = |flags| Chunk::open(&path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN | flags).unwrap();
+        let (one, other) = (open(0), open(CBLK_OPN_SCRUB_DATA));
+        assert_eq!(one.read(0, 1), Err(libc::EINVAL), "it has no blocks yet");
+        one.set_size(100).unwrap();
+        other.set_size(100).unwrap();
+        one.set_size(250).unwrap();
+        for block in 0..250 {
+            one.write(block, &pattern(block as u64)).unwrap();
+        }
+        for block in 0..100 {
+            other.write(block, &pattern(1000 + block as u64)).unwrap();
+        }
+        let holds = |chunk: &Chunk, blocks: i64, first: u64| {
+            (0..blocks).all(|block| chunk.read(block, 1) == Ok(pattern(first + block as u64)))
+        };
+        assert!(holds(&one, 250, 0) && holds(&other, 100, 1000), "neither has the other's blocks");
+        assert_eq!(other.set_size(151), Err(libc::ENOSPC));
+        assert_eq!(other.set_size(401), Err(libc::EINVAL), "more than the disk has");
+        assert!(holds(&other, 100, 1000), "a refusal changes nothing");
+        one.set_size(50).unwrap();
+        assert_eq!(one.read(50, 1), Err(libc::EINVAL));
+        other.set_size(300).unwrap();
+        assert!(holds(&one, 50, 0) && holds(&other, 100, 1000));
+        other.set_size(0).unwrap();
+        one.set_size(400).unwrap();
+        assert!(holds(&one, 50, 0));
+        let is_zero = |block: i64| one.read(block, 1) == Ok(vec![0; BLOCK]);
+        // What `other` had was zeroed; blocks that `one` freed without zeroing and got back directly have their old data.
+        assert!((250..400).all(is_zero), "scrubbed blocks are zero");
+    }
+}
+
+#[test]
+fn a_virtual_lun_takes_one_block_at_a_time() {
+    for path in Disks::new(307).paths {
+        let chunk = Chunk::open(&path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap();
+        chunk.set_size(10).unwrap();
+        assert_eq!(chunk.stats().max_transfer_size, 1);
+        assert_eq!(chunk.read(0, 2), Err(libc::EINVAL));
+    }
+}
+
+#[test]
+fn a_chunk_with_commands_is_not_closed() {
+    for path in Disks::new(308).paths {
+        let chunk = Chunk::open(&path, 0, libc::O_RDWR, 0).unwrap();
+        let data = pattern(1);
+        let tag = chunk.awrite(&data, 0, 0, std::ptr::null_mut(), 0).unwrap();
+        let chunk = Chunk(std::mem::ManuallyDrop::new(chunk).0);
+        let id = chunk.0;
+        assert_eq!(chunk.close(), Err(libc::EBUSY));
+        let chunk = Chunk(id);
+        assert_eq!((chunk.wait(tag), chunk.read(0, 1)), (Ok(1), Ok(data)), "it goes on");
+    }
+}
+
+#[test]
+fn threads_share_a_chunk() {
+    const THREADS: u64 = 8;
+    const BLOCKS: u64 = 64;
+    for path in Disks::new(THREADS * BLOCKS).paths {
+        let chunk = Chunk::open(&path, 16, libc::O_RDWR, 0).unwrap();
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let chunk = &chunk;
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        // 8 threads with up to 4 commands each, and 16 tags: they wait for each other.
+                        for first in (0..BLOCKS).step_by(4) {
+                            let first = thread * BLOCKS + first;
+                            let data: Vec<_> =
+                                (first..first + 4).map(|block| pattern(block + round)).collect();
+                            let begin = |(data, block): (&Vec<u8>, u64)| {
+                                let none = std::ptr::null_mut();
+                                chunk.awrite(data, block as i64, 0, none, CBLK_ARW_WAIT_CMD_FLAGS).unwrap()
+                            };
+                            for one in data.iter().zip(first..) {
+                                let tag = begin(one);
+                                assert_eq!(chunk.wait(tag), Ok(1));
+                            }
+                            let mut read = vec![vec![0; BLOCK]; 2];
+                            let [one, other] = &mut read[..] else { unreachable!() };
+                            let flags = CBLK_ARW_WAIT_CMD_FLAGS;
+                            let tag = chunk.aread(one, first as i64, 0, flags).unwrap();
+                            let next = chunk.aread(other, first as i64 + 1, 0, flags).unwrap();
+                            assert_eq!((chunk.wait(next), chunk.wait(tag)), (Ok(1), Ok(1)));
+                            assert_eq!(read[..], data[..2]);
+                        }
+                    }
+                });
+            }
+        });
+        for block in 0..THREADS * BLOCKS {
+            assert_eq!(chunk.read(block as i64, 1), Ok(pattern(block + 9)));
+        }
+        let stats = chunk.stats();
+        assert_eq!((stats.num_awrites, stats.num_errors), (THREADS * BLOCKS * 10, 0));
+    }
+}
