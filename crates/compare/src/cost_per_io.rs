@@ -3,7 +3,7 @@
 use crate::rate::{Rate, Round};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use watch::{Activity, AdapterSummary, Mapping, Record};
+use watch::{Activity, AdapterSummary, Interval, Mapping, Record};
 
 /// CPU time of an adapter's DMA mapping per I/O.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,15 +22,15 @@ pub struct CostPerIo {
     pub is_net: bool,
 }
 
-/// What sums may differ from the record's: each weighted window is rounded.
+/// What sums may differ from the record's: documents of old estimated them from windows, and rounded each.
 const ROUNDING: f64 = 0.01;
 
-/// For each adapter that completed I/O, in the record's order.
+/// For each adapter that completed I/O while calls were counted, in the record's order.
 pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
-    let mut parts: BTreeMap<&str, Vec<(f64, &Activity)>> = BTreeMap::new();
+    let mut parts: BTreeMap<&str, Vec<(&Interval, &Activity)>> = BTreeMap::new();
     for interval in &record.intervals {
         for activity in &interval.adapters {
-            parts.entry(&activity.adapter).or_default().push((interval.weight(), activity));
+            parts.entry(&activity.adapter).or_default().push((interval, activity));
         }
     }
     let parts_of =
@@ -38,23 +38,23 @@ pub fn costs_per_io(record: &Record) -> Vec<CostPerIo> {
     record.adapters.iter().filter_map(|adapter| cost(adapter, parts_of(adapter))).collect()
 }
 
-/// What an adapter's mapping cost, and what that was in each interval with its weight.
-fn cost(adapter: &AdapterSummary, parts: &[(f64, &Activity)]) -> Option<CostPerIo> {
-    let (ios, io) = adapter.completed.io()?;
+/// What an adapter's mapping cost, by what it did in intervals.
+fn cost(adapter: &AdapterSummary, parts: &[(&Interval, &Activity)]) -> Option<CostPerIo> {
+    let (ios, io) = adapter.io_of_costs()?;
     let net_ns = adapter.net_ns();
     let is_net = net_ns.is_some();
     let ns_of = |mapping: &Mapping| if is_net { mapping.net_ns() } else { Some(mapping.ns) };
-    let round = |&(weight, activity): &(f64, &Activity)| {
+    let round = |&(interval, activity): &(&Interval, &Activity)| {
+        let weight = interval.weight();
         let amount = weight * activity.mapping.as_ref().and_then(ns_of)? as f64;
         Some(Round { amount, units: weight * activity.completed.io_of_kind(&adapter.completed) as f64 })
     };
     // If one interval's cost is not known, their spread is not either.
     let rounds: Option<Vec<Round>> = parts.iter().map(round).collect();
-    let holds_all = |rounds: &Vec<Round>| {
-        let units: f64 = rounds.iter().map(|round| round.units).sum();
-        (units - ios as f64).abs() <= ios as f64 * ROUNDING
-    };
-    let rate = rounds.filter(holds_all).and_then(|rounds| Rate::of(&rounds));
+    let in_periods =
+        parts.iter().map(|(interval, activity)| interval.io_of_period(activity, &adapter.completed));
+    let holds_all = (in_periods.sum::<f64>() - ios as f64).abs() <= ios as f64 * ROUNDING;
+    let rate = rounds.filter(|_| holds_all).and_then(|rounds| Rate::of(&rounds));
     Some(CostPerIo {
         adapter: adapter.adapter.clone(),
         io,

@@ -6,11 +6,12 @@ use crate::rate::Round;
 use crate::watched::{Adapter, Watched, stage_net_ns, stage_ns};
 use std::collections::BTreeMap;
 use toll::Stage;
-use watch::{Action, Activity, Completed, Mapping};
+use watch::{Action, Activity, Completed, Interval, Mapping};
 
 /// Sums by interval may differ from those of all the time by this share: by rounding.
 const ROUNDING: f64 = 1e-9;
-/// The same where what watching added was taken off, which is not done below 0 in an interval, and where windows stand for longer times.
+/// The same where what watching added was taken off, which is not done below 0 in an interval, and where windows stand for longer times: each
+/// was rounded.
 const COARSE_ROUNDING: f64 = 0.01;
 
 /// A count: a quantity, and the stage where it is CPU time of one.
@@ -50,7 +51,9 @@ impl Count {
 /// What a device did in an interval.
 #[derive(Debug, Clone, Copy)]
 struct Part<'d> {
-    interval: usize,
+    /// Its place in the document.
+    place: usize,
+    interval: &'d Interval,
     activity: &'d Activity,
 }
 
@@ -65,9 +68,9 @@ pub(crate) struct Devices<'d> {
 impl<'d> Devices<'d> {
     pub(crate) fn new(document: &'d Watched) -> Self {
         let mut parts: BTreeMap<&str, Vec<Part<'_>>> = BTreeMap::new();
-        for (interval, one) in document.intervals.iter().enumerate() {
-            for activity in &one.adapters {
-                parts.entry(&activity.adapter).or_default().push(Part { interval, activity });
+        for (place, interval) in document.intervals.iter().enumerate() {
+            for activity in &interval.adapters {
+                parts.entry(&activity.adapter).or_default().push(Part { place, interval, activity });
             }
         }
         let adapters = document.adapters.iter().map(|adapter| (adapter.adapter.as_str(), adapter)).collect();
@@ -116,6 +119,30 @@ impl Device<'_> {
         completed.io_of_kind(&self.adapter.completed)
     }
 
+    /// Whether it completed I/O while calls were counted, so that what one costs is known. (Older documents know no other I/O.)
+    fn has_counted_io(&self) -> bool {
+        let completed = self.adapter.completed_while_counted.as_ref().unwrap_or(&self.adapter.completed);
+        self.io(completed) > 0
+    }
+
+    /// How many times its calls in weighted windows count: as many times as there was more I/O than these say.
+    fn factor(&self, rounding: f64) -> f64 {
+        let all = self.io(&self.adapter.completed) as f64;
+        let sum = |of: &dyn Fn(&Part<'_>) -> f64| self.parts.iter().map(of).sum::<f64>();
+        let in_periods = sum(&|part| part.interval.io_of_period(part.activity, &self.adapter.completed));
+        let weighted = sum(&|part| part.interval.weight() * self.io(&part.activity.completed) as f64);
+        let is_whole = (in_periods - all).abs() <= all * rounding;
+        if is_whole && weighted > 0.0 { all / weighted } else { 1.0 }
+    }
+
+    /// What it completed in the time that an interval stands for. Fails if that was estimated from the window, since where I/O comes in
+    /// bursts, windows differ less than they are off.
+    fn io_of_period(&self, interval: &Interval, activity: &Activity) -> Result<f64, &'static str> {
+        let is_known = activity.completed_in_period.is_some() || interval.weight() == 1.0;
+        let io = interval.io_of_period(activity, &self.adapter.completed);
+        is_known.then_some(io).ok_or("I/O was counted in windows alone")
+    }
+
     fn unit(&self) -> Option<Unit> {
         match self.adapter.completed {
             Completed { block_requests: 1.., .. } => Some(Unit::Request),
@@ -142,14 +169,11 @@ impl Device<'_> {
             _ => None,
         }
     }
+}
 
-    /// The count in an interval; `None` if that does not hold it.
-    fn in_interval(&self, count: Count, activity: &Activity) -> Option<f64> {
-        if count.quantity == Quantity::Io {
-            return Some(self.io(&activity.completed) as f64);
-        }
-        mapping_count(count, activity.mapping.as_ref()?).map(|amount| amount as f64)
-    }
+/// A count of calls in an interval; `None` if that does not hold it.
+fn in_interval(count: Count, activity: &Activity) -> Option<f64> {
+    mapping_count(count, activity.mapping.as_ref()?).map(|amount| amount as f64)
 }
 
 /// A count of what the kernel mapped; `None` if it is none.
@@ -198,8 +222,15 @@ impl Subject<'_> {
     fn units(&self, unit: Unit) -> Option<f64> {
         match unit {
             Unit::Second => Some(self.document.seconds),
-            _ => self.sum(Count::of(Quantity::Io)),
+            _ => {
+                Some(self.devices_with_cost().map(|device| device.io(&device.adapter.completed) as f64).sum())
+            }
         }
+    }
+
+    /// Devices whose I/O has a known cost.
+    fn devices_with_cost(&self) -> impl Iterator<Item = &Device<'_>> {
+        self.devices.iter().filter(|device| device.has_counted_io())
     }
 
     /// The count and its units in all the time; `None` if it is not known, or there are no units.
@@ -218,14 +249,17 @@ impl Subject<'_> {
         self.document.lost_share()
     }
 
-    /// Why a count is not known; `None` if it was counted.
-    pub(crate) fn uncounted(&self, count: Count) -> Option<String> {
+    /// Why a count per unit is not known; `None` if it was counted.
+    pub(crate) fn uncounted(&self, count: Count, unit: Unit) -> Option<String> {
         // What adapters completed is the kernel's own counter.
         if count.quantity == Quantity::Io {
             return None;
         }
         if let Some(why) = &self.document.uncounted {
             return Some(why.clone());
+        }
+        if unit != Unit::Second && self.unit() != Unit::Second && self.devices_with_cost().next().is_none() {
+            return Some("no window met I/O".to_owned());
         }
         let function = self.unwatched.iter().find(|function| count.is_of(function))?;
         Some(format!("{} could not be watched", function.name))
@@ -235,29 +269,31 @@ impl Subject<'_> {
     pub(crate) fn rounds(&self, count: Count, unit: Unit) -> Result<Vec<Round>, &'static str> {
         let intervals = &self.document.intervals;
         let mut rounds: Vec<Round> = match unit {
-            Unit::Second => intervals.iter().map(|one| Round { amount: 0.0, units: one.seconds }).collect(),
+            Unit::Second => {
+                intervals.iter().map(|one| Round { amount: 0.0, units: one.weight() * one.seconds }).collect()
+            }
             _ => vec![Round::default(); intervals.len()],
         };
+        let is_weighted = intervals.iter().any(|interval| interval.weight() > 1.0);
+        let rounding = if is_weighted { COARSE_ROUNDING } else { ROUNDING };
         for device in &self.devices {
-            for Part { interval, activity } in &device.parts {
-                let round = &mut rounds[*interval];
-                round.amount += device.in_interval(count, activity).ok_or("intervals do not hold it")?;
+            let factor = device.factor(rounding);
+            for Part { place, interval, activity } in &device.parts {
+                let (round, weight) = (&mut rounds[*place], factor * interval.weight());
+                round.amount += match count.quantity {
+                    Quantity::Io => device.io_of_period(interval, activity)?,
+                    _ => weight * in_interval(count, activity).ok_or("intervals do not hold it")?,
+                };
                 if unit != Unit::Second {
-                    round.units += device.io(&activity.completed) as f64;
+                    round.units += weight * device.io(&activity.completed) as f64;
                 }
             }
         }
-        for (round, interval) in rounds.iter_mut().zip(intervals) {
-            round.amount *= interval.weight();
-            round.units *= interval.weight();
-        }
         let added: f64 = rounds.iter().map(|round| round.amount).sum();
         let sum = self.sum(count).ok_or("not known")?;
-        let is_weighted = intervals.iter().any(|interval| interval.weight() > 1.0);
         let rounding = match count.quantity {
             Quantity::CpuWithoutWatchingNs => COARSE_ROUNDING,
-            _ if is_weighted => COARSE_ROUNDING,
-            _ => ROUNDING,
+            _ => rounding,
         };
         let is_whole = (added - sum).abs() <= sum * rounding;
         if is_whole { Ok(rounds) } else { Err("intervals do not add up to the sum") }
@@ -267,7 +303,7 @@ impl Subject<'_> {
     pub(crate) fn counts(&self) -> Counts {
         let counted = |quantity| {
             let count = Count::of(quantity);
-            if self.uncounted(count).is_some() { None } else { self.sum(count) }
+            if self.uncounted(count, self.unit()).is_some() { None } else { self.sum(count) }
         };
         Counts {
             maps: counted(Quantity::Maps),

@@ -237,9 +237,9 @@ impl<'s> Counted<'s> {
     /// Fails if no document counted it.
     fn of(subjects: &'s [Subject<'s>], count: Count, unit: Unit) -> Result<Self, String> {
         let counted: Vec<&Subject<'_>> =
-            subjects.iter().filter(|subject| subject.uncounted(count).is_none()).collect();
+            subjects.iter().filter(|subject| subject.uncounted(count, unit).is_none()).collect();
         if counted.is_empty()
-            && let Some(why) = subjects.first().and_then(|subject| subject.uncounted(count))
+            && let Some(why) = subjects.first().and_then(|subject| subject.uncounted(count, unit))
         {
             return Err(why);
         }

@@ -41,6 +41,9 @@ pub(crate) struct Unwatched {
 pub(crate) struct Adapter {
     pub(crate) adapter: String,
     pub(crate) completed: Completed,
+    /// Absent in older documents.
+    #[serde(default)]
+    pub(crate) completed_while_counted: Option<Completed>,
     pub(crate) actions: Vec<ActionCount>,
     pub(crate) stages: Vec<StageSummary>,
 }

@@ -29,8 +29,12 @@ fn record(intervals: &[(u64, u64)], is_known: bool) -> Record {
             ns,
             stages: vec![stage(ns, added(ns))],
         };
-        let activity =
-            Activity { adapter: DISK.to_owned(), completed: completed(requests), mapping: Some(mapping) };
+        let activity = Activity {
+            adapter: DISK.to_owned(),
+            completed: completed(requests),
+            completed_in_period: Some(completed(requests)),
+            mapping: Some(mapping),
+        };
         Interval { end_s: place as f64 + 1.0, seconds: 1.0, stands_for_s: 1.0, adapters: vec![activity] }
     };
     let sum = |of: fn(&(u64, u64)) -> u64| intervals.iter().map(of).sum::<u64>();
@@ -38,6 +42,7 @@ fn record(intervals: &[(u64, u64)], is_known: bool) -> Record {
     let adapter = AdapterSummary {
         adapter: DISK.to_owned(),
         completed: completed(sum(|one| one.0)),
+        completed_while_counted: completed(sum(|one| one.0)),
         actions: Vec::new(),
         stays_mapped: None,
         stages: vec![stage(ns, added(ns))],
@@ -91,16 +96,29 @@ fn without_all_intervals_there_is_a_cost_but_no_interval() {
     assert_eq!((few.ns, few.interval_ns), (10.0, None));
 }
 
-/// A busy window of half the cost per request stands for three times as long as another.
+/// A busy window of half the cost per request stands for three times as long as another. In that time there was more I/O than three times the
+/// window's, which does not change what one cost.
 #[test]
 fn windows_count_as_often_as_they_stand_for() {
     let mut part = record(&[(100, 500), (10, 100), (10, 100), (10, 100), (10, 100)], false);
     part.intervals[0].stands_for_s = 3.0;
+    part.intervals[0].adapters[0].completed_in_period = Some(completed(640));
     let adapter = &mut part.adapters[0];
-    adapter.completed = completed(340);
-    adapter.stages = vec![stage(1900, None)];
+    adapter.completed = completed(680);
+    adapter.stages = vec![stage(3800, None)];
     let cost = &costs_per_io(&part)[0];
     assert!((cost.ns - 1900.0 / 340.0).abs() < 1e-9, "{cost:?}");
     let [low, high] = cost.interval_ns.unwrap_or_default();
     assert!(low < cost.ns && cost.ns < high && (low + high - 2.0 * cost.ns).abs() < 1e-6, "{cost:?}");
+    // Intervals that do not hold all I/O may not hold all calls either.
+    part.adapters[0].completed = completed(700);
+    assert_eq!(costs_per_io(&part)[0].interval_ns, None);
+}
+
+#[test]
+fn where_no_window_met_i_o_its_cost_is_unknown() {
+    let mut part = record(&[(0, 100); 5], false);
+    part.intervals[0].adapters[0].completed_in_period = Some(completed(400));
+    part.adapters[0].completed = completed(400);
+    assert_eq!(costs_per_io(&part), []);
 }

@@ -4,13 +4,14 @@
 
 mod support;
 
-use compare::{Cause, GroupKind, Quantity, Sign, Unit};
+use compare::{Cause, GroupKind, Quantity, Rate, Ratio, Round, Sign, Unit};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::{env, fs};
-use support::{BOUNCED, DISK, LAZY, STRICT, UNTRANSLATED, compared, disk, row, watched};
+use support::{BOUNCED, Cost, DISK, LAZY, STRICT, UNTRANSLATED, compared, disk, row, watched};
 use toll::Stage;
+use watch::Completed;
 
 fn causes(comparison: &compare::Comparison) -> Vec<Cause> {
     disk(comparison).explanations.iter().map(|one| one.cause).collect()
@@ -143,6 +144,114 @@ fn intervals_that_do_not_add_up_give_none() {
     let cpu = row(disk(&found), Quantity::CpuNs);
     assert_eq!(cpu.reason.as_deref(), Some("AFTER: intervals do not add up to the sum"));
     assert!(cpu.ratio.is_some() && cpu.sign.is_none());
+}
+
+/// A document of windows of a second, each of which stands for 20: the disk completed so many requests in each period.
+fn part_time(cost: &Cost, periods: &[u64], seed: u64) -> Value {
+    let mut document = watched(cost, periods.len() as u32, seed);
+    let scaled = |value: &mut Value, times: f64| {
+        *value = ((value.as_u64().unwrap() as f64 * times).round() as u64).into();
+    };
+    document["seconds"] = (20.0 * periods.len() as f64).into();
+    for (interval, requests) in document["intervals"].as_array_mut().unwrap().iter_mut().zip(periods) {
+        interval["stands_for_s"] = 20.0.into();
+        interval["adapters"][0]["completed_in_period"]["block_requests"] = (*requests).into();
+    }
+    let disk = &mut document["adapters"][0];
+    let all: u64 = periods.iter().sum();
+    let factor = all as f64 / disk["completed"]["block_requests"].as_u64().unwrap() as f64;
+    disk["completed"]["block_requests"] = all.into();
+    for action in disk["actions"].as_array_mut().unwrap() {
+        ["calls", "bytes"].into_iter().for_each(|name| scaled(&mut action[name], factor));
+    }
+    for stage in disk["stages"].as_array_mut().unwrap() {
+        ["ns", "programs_ns"].into_iter().for_each(|name| scaled(&mut stage[name], factor));
+    }
+    document
+}
+
+/// The bursts of a load, by period of 20 seconds.
+const BURSTS: [[u64; 6]; 2] =
+    [[400_000, 100_000, 800_000, 400_000, 0, 450_000], [500_000, 450_000, 0, 0, 800_000, 400_000]];
+
+#[test]
+fn i_o_in_pauses_counts_and_costs_are_those_of_windows() {
+    let [before, after] = BURSTS.map(|periods| part_time(&STRICT, &periods, periods[0]));
+    let found = compared(&before, &after).unwrap();
+    let io = row(disk(&found), Quantity::Io);
+    assert_eq!((io.before, io.after), (Some(2_150_000.0 / 120.0), Some(2_150_000.0 / 120.0)));
+    let rate = |periods: [u64; 6]| {
+        let rounds = periods.map(|requests| Round { amount: requests as f64, units: 20.0 });
+        Rate::of(&rounds).unwrap()
+    };
+    let ratio = Ratio::of(&rate(BURSTS[1]), &rate(BURSTS[0])).unwrap();
+    assert!(ratio.low < 0.5 && ratio.high > 2.0, "{ratio:?}");
+    assert_eq!((io.ratio_low, io.ratio_high), (Some(ratio.low), Some(ratio.high)));
+    let maps = row(disk(&found), Quantity::Maps);
+    assert_eq!((maps.before, maps.ratio_low, maps.ratio_high), (Some(1.0), Some(1.0), Some(1.0)), "{maps:?}");
+    let cpu = row(disk(&found), Quantity::CpuNs);
+    assert!((cpu.before.unwrap() / 860.0 - 1.0).abs() < 0.03, "{cpu:?}");
+    assert!(cpu.ratio_low.unwrap() > 0.9 && cpu.ratio_high.unwrap() < 1.1, "{cpu:?}");
+
+    let mut short = after.clone();
+    short["intervals"].as_array_mut().unwrap().pop();
+    let found = compared(&before, &short).unwrap();
+    for quantity in [Quantity::Io, Quantity::CpuNs, Quantity::Maps] {
+        let reason = row(disk(&found), quantity).reason.as_deref();
+        assert_eq!(reason, Some("AFTER: intervals do not add up to the sum"), "{quantity:?}");
+    }
+}
+
+/// Documents of old estimate I/O from windows.
+#[test]
+fn i_o_that_was_estimated_from_windows_has_no_interval() {
+    let sums = [1, 2].map(|seed| {
+        let of = |document: &Value| document["adapters"][0]["completed"]["block_requests"].as_u64().unwrap();
+        20 * of(&watched(&STRICT, 6, seed))
+    });
+    let [before, after] = [1, 2].map(|seed| {
+        let mut document = part_time(&STRICT, &[sums[seed as usize - 1], 0, 0, 0, 0, 0], seed);
+        for interval in document["intervals"].as_array_mut().unwrap() {
+            interval["adapters"][0].as_object_mut().unwrap().remove("completed_in_period");
+        }
+        document["adapters"][0].as_object_mut().unwrap().remove("completed_while_counted");
+        document
+    });
+    let found = compared(&before, &after).unwrap();
+    let io = row(disk(&found), Quantity::Io);
+    assert!(io.ratio.is_some() && io.ratio_low.is_none(), "{io:?}");
+    assert_eq!(io.reason.as_deref(), Some("BEFORE: I/O was counted in windows alone"));
+    assert!(row(disk(&found), Quantity::CpuNs).ratio_low.is_some());
+}
+
+#[test]
+fn where_no_window_met_i_o_its_cost_is_unknown() {
+    let met = part_time(&STRICT, &BURSTS[0], 1);
+    let mut unmet = part_time(&STRICT, &BURSTS[1], 2);
+    unmet["adapters"][0]["completed_while_counted"] = serde_json::to_value(Completed::default()).unwrap();
+    for interval in unmet["intervals"].as_array_mut().unwrap() {
+        interval["adapters"][0]["completed"] = serde_json::to_value(Completed::default()).unwrap();
+    }
+    let found = compared(&met, &unmet).unwrap();
+    assert!(row(disk(&found), Quantity::Io).ratio.is_some());
+    for quantity in [Quantity::CpuNs, Quantity::Maps, Quantity::Invalidations] {
+        let row = row(disk(&found), quantity);
+        assert_eq!((row.after, row.ratio), (None, None));
+        assert_eq!(row.reason.as_deref(), Some("AFTER: not counted: no window met I/O"));
+    }
+    assert!(causes(&found).is_empty());
+
+    // It does not count among those whose cost is known.
+    let mut both = met.clone();
+    let mut other = both["adapters"][0].clone();
+    other["adapter"] = "0000:00:04.0".into();
+    other["completed_while_counted"] = serde_json::to_value(Completed::default()).unwrap();
+    ["actions", "stages"].into_iter().for_each(|name| other[name] = json!([]));
+    both["adapters"].as_array_mut().unwrap().push(other);
+    let found = compared(&met, &both).unwrap();
+    assert_eq!(found.groups[0].kind, GroupKind::AllAdapters);
+    assert_eq!(row(&found.groups[0], Quantity::Io).ratio, Some(2.0));
+    assert_eq!(row(&found.groups[0], Quantity::Maps).after, Some(1.0));
 }
 
 #[test]

@@ -405,14 +405,13 @@ fn a_part_of_the_reads_is_counted() {
     let Some(counts) = machine.run("part_time_reads", &script) else { return };
     let console = &counts.console;
     let (windows, requests) = (counts.get("windows"), counts.get("requests"));
-    assert!(windows >= 2 && requests > 100 * windows, "{console}");
+    assert!(windows >= 2 && counts.get("requests in windows") > 100 * windows, "{console}");
     let [counted, elapsed, stood_for] =
         ["counted", "elapsed", "stood for"].map(|what| counts.get(&format!("milliseconds {what}")));
-    assert!(counted < elapsed / 2 && stood_for > elapsed / 3 && stood_for <= elapsed + 100, "{console}");
-    // Reads are slower while they are counted, so they are estimated to be fewer.
-    let true_rate = counts.get("reads all") as f64 / elapsed as f64;
-    let rate = requests as f64 / stood_for as f64;
-    assert!(rate > 0.3 * true_rate && rate < 1.3 * true_rate, "{rate} {true_rate}\n{console}");
+    assert!(counted < elapsed / 2 && stood_for.abs_diff(elapsed) < elapsed / 50, "{console}");
+    // The kernel counts reads in pauses, too. Some are made before the first reading or after the last.
+    let reads = counts.get("reads while watched");
+    assert!(requests.abs_diff(reads) < reads / 50, "{console}");
     for action in [Action::Map, Action::Unmap, Action::AllocateIova, Action::Invalidate] {
         // A read is in flight at the begin and the end of each window.
         let calls = counts.get(&format!("{action:?}"));

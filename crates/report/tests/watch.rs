@@ -31,6 +31,7 @@ fn record(adapter: &str) -> Record {
     let adapters = vec![AdapterSummary {
         adapter: adapter.to_owned(),
         completed,
+        completed_while_counted: completed,
         actions: vec![
             ActionSummary { action: Action::Map, tally, programs_ns: None },
             ActionSummary {
@@ -82,8 +83,12 @@ fn interval(adapter: &str, end_s: f64, is_counted: bool) -> Interval {
         ns: 150_000,
     };
     let completed = Completed { block_requests: 500, ..Completed::default() };
-    let activity =
-        Activity { adapter: adapter.to_owned(), completed, mapping: is_counted.then_some(mapping) };
+    let activity = Activity {
+        adapter: adapter.to_owned(),
+        completed,
+        completed_in_period: Some(completed),
+        mapping: is_counted.then_some(mapping),
+    };
     Interval { end_s, seconds: 1.0, stands_for_s: 1.0, adapters: vec![activity] }
 }
 
@@ -221,6 +226,7 @@ fn net_record() -> Record {
     for (place, interval) in intervals.iter_mut().enumerate() {
         let adapter = &mut interval.adapters[0];
         adapter.completed.block_requests = 200;
+        adapter.completed_in_period = Some(adapter.completed);
         for stage in adapter.mapping.iter_mut().flat_map(|mapping| &mut mapping.stages) {
             stage.ns = 60_000 + 4000 * (place as u64 % 2);
             half(stage);
@@ -264,10 +270,44 @@ fn counting_a_part_says_how_much_was_counted_and_what_it_took() {
         );
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let kept = "4.00 s of 120 s in 2 windows, each of which stands for the time around it: sums are estimates. Watching might take 0.020 of a \
-                core; it took";
+    let kept = "4.00 s of 120 s in 2 windows, each of which stands for the time around it: sums of calls and times are estimates, and what \
+                adapters completed is not. Watching might take 0.020 of a core; it took";
     assert!(shown(0.019).contains(&format!("{kept} 0.019 ")), "{}", shown(0.019));
     assert!(shown(0.05).contains(&format!("{kept} 0.050, which is more:")), "{}", shown(0.05));
+}
+
+/// Of 1,000 requests no window met one: nothing is divided by them.
+#[test]
+fn without_i_o_in_windows_its_cost_is_unknown() {
+    let told = |completed_while_counted| {
+        let mut record = record(DISK);
+        record.adapters[0].completed_while_counted = completed_while_counted;
+        let text = text(&watch(&head(), &record, &[]), 100, Style::Plain, Length::Full);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let unknown = "What mapping cost per request is unknown, because no window met any of them.";
+    let unmet = told(Completed::default());
+    assert!(unmet.contains("Completed 1,000 requests (3.9 MiB)") && unmet.contains(unknown), "{unmet}");
+    assert!(!unmet.contains("ns per request") && !unmet.contains("time each per request"), "{unmet}");
+    assert!(unmet.contains("maps memory 500 - 300 ns"), "{unmet}");
+    assert!(!told(record(DISK).adapters[0].completed).contains(unknown));
+}
+
+/// Windows of a second stand for 10 and 30, in which the adapter completed 500 and 6,000 requests.
+#[test]
+fn the_course_of_i_o_is_that_of_all_the_time() {
+    let mut record = record(DISK);
+    for (interval, (stands_for_s, block_requests)) in
+        record.intervals.iter_mut().zip([(10.0, 500), (30.0, 6000)])
+    {
+        interval.stands_for_s = stands_for_s;
+        let completed = Completed { block_requests, ..Completed::default() };
+        interval.adapters[0].completed_in_period = Some(completed);
+    }
+    let page = html(&watch(&head(), &record, &[]), "watch", "a test");
+    // 50 per second up to the tenth second, and 200 up to the fortieth.
+    let line = "M70 143.6L205 143.6L205 28.3L610 28.3";
+    assert!(page.contains(line), "{page}");
 }
 
 /// 600 of 10,000 samples in two stages.

@@ -65,6 +65,7 @@ fn count(
     let begun = Instant::now();
     let mut session = Session::start_part_time(vec![adapter.parse()?], max_cores)?;
     println!("milliseconds to start {}", begun.elapsed().as_millis());
+    let at_start = reads.load(Ordering::Relaxed);
     while begun.elapsed() < seconds {
         let step = Instant::now();
         let must_end = session.step()?;
@@ -78,8 +79,9 @@ fn count(
         }
         thread::sleep(Duration::from_millis(5));
     }
-    println!("reads all {}", reads.load(Ordering::Relaxed) - before);
-    Ok(session.finish())
+    let record = session.finish();
+    println!("reads while watched {}", reads.load(Ordering::Relaxed) - at_start);
+    Ok(record)
 }
 
 fn print(record: &Record, adapter: &str) {
@@ -89,6 +91,7 @@ fn print(record: &Record, adapter: &str) {
     let disk = record.adapters.iter().find(|one| one.adapter == adapter);
     if let Some(disk) = disk {
         println!("requests {}", disk.completed.block_requests);
+        println!("requests in windows {}", disk.completed_while_counted.block_requests);
         for action in [Action::Map, Action::Unmap, Action::AllocateIova, Action::Invalidate] {
             println!("{action:?} {}", disk.calls(action));
         }

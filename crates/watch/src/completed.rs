@@ -95,6 +95,18 @@ pub fn completed(root: &Path) -> BTreeMap<String, Completed> {
     adapters
 }
 
+/// What came since an earlier reading, of each adapter that is there now.
+pub(crate) fn since(
+    now: &BTreeMap<String, Completed>,
+    earlier: &BTreeMap<String, Completed>,
+) -> BTreeMap<String, Completed> {
+    let since = |(adapter, now): (&String, &Completed)| {
+        let before = earlier.get(adapter).copied().unwrap_or_default();
+        (adapter.clone(), now.since(&before))
+    };
+    now.iter().map(since).collect()
+}
+
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.map(|entry| entry.path()).collect()

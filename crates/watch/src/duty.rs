@@ -5,8 +5,8 @@
 //!   |   |counts|.. detached ..........................|counts|..........|
 //! ```
 //!
-//! Time is divided into periods, each of which has one window at a place of chance, and stands for its whole period when sums are made. So how
-//! long a period is may follow from what windows cost, but no part of the load is met more often than others, nor counts more.
+//! Time is divided into periods, each of which has one window at a place of chance, which stands for its whole period when sums of calls are made.
+//! So how long a period is may follow from what windows cost, but no part of the load is met more often than others, nor counts more.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -28,7 +28,6 @@ pub(crate) struct Duty {
 /// A period with a window, by the time since watching began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Period {
-    pub(crate) begin: Duration,
     /// When the window begins.
     pub(crate) window: Duration,
     /// Its end, unless the window ends later.
@@ -38,7 +37,7 @@ pub(crate) struct Period {
 impl Period {
     /// One whose window is all of it.
     pub(crate) fn without_pause(begin: Duration) -> Self {
-        Self { begin, window: begin, end: begin }
+        Self { window: begin, end: begin }
     }
 }
 
@@ -62,7 +61,7 @@ impl Duty {
         let spent_ns = spent_ns.max(self.max_cores * begin.as_nanos() as f64 - saved_up_max_ns);
         let end = Duration::try_from_secs_f64((spent_ns + window_ns) / 1e9 / self.max_cores).ok()?;
         let spare = end.checked_sub(begin).filter(|length| *length >= PAUSE_MIN)?.saturating_sub(WINDOW_MAX);
-        Some(Period { begin, window: begin + spare.mul_f64(chance), end })
+        Some(Period { window: begin + spare.mul_f64(chance), end })
     }
 }
 
@@ -89,15 +88,15 @@ mod tests {
         let period = |begin_s: f64, spent_s: f64, window_s: f64, chance| {
             let found =
                 TWO_PERCENT.period(Duration::from_secs_f64(begin_s), spent_s * 1e9, window_s * 1e9, chance);
-            found.map(|period| [period.begin, period.window, period.end].map(|time| time.as_secs_f64()))
+            found.map(|period| [period.window, period.end].map(|time| time.as_secs_f64()))
         };
-        assert_eq!(period(1.0, 0.2, 0.2, 0.0), Some([1.0, 1.0, 20.0]));
-        assert_eq!(period(1.0, 0.2, 0.2, 1.0), Some([1.0, 19.0, 20.0]));
+        assert_eq!(period(1.0, 0.2, 0.2, 0.0), Some([1.0, 20.0]));
+        assert_eq!(period(1.0, 0.2, 0.2, 1.0), Some([19.0, 20.0]));
         assert_eq!(period(1.0, 0.01, 0.01, 0.5), None, "it costs little");
         assert_eq!(period(1.0, 0.0195, 0.0195, 0.5), None, "a short pause saves nothing");
         assert_eq!(
             period(3600.0, 1.0, 0.3, 0.0),
-            Some([3600.0, 3600.0, 3605.0]),
+            Some([3600.0, 3605.0]),
             "what was not spent is not saved up"
         );
         assert_eq!(TWO_PERCENT.period(Duration::ZERO, f64::NAN, 0.0, 0.0), None);
@@ -116,8 +115,9 @@ mod tests {
         {
             let half = Duration::from_secs(half_s);
             let (mut spent_ns, mut window_ns_max, mut windows) = (0.0, 0.0_f64, 0);
-            let (mut requests, mut period) = (0.0, Period::without_pause(Duration::ZERO));
-            while period.begin < Duration::from_secs(50_000) {
+            let (mut requests, mut begin) = (0.0, Duration::ZERO);
+            let mut period = Period::without_pause(begin);
+            while begin < Duration::from_secs(50_000) {
                 let (cores, rate) = load(period.window, half, busy);
                 let length = TWO_PERCENT.window(cores);
                 let window_ns = cores * length.as_secs_f64() * 1e9;
@@ -125,11 +125,12 @@ mod tests {
                 window_ns_max = window_ns_max.max(window_ns);
                 windows += 1;
                 let end = period.end.max(period.window + length);
-                requests += rate * (end - period.begin).as_secs_f64();
+                requests += rate * (end - begin).as_secs_f64();
                 let next = TWO_PERCENT.period(end, spent_ns, window_ns_max, chance());
                 period = next.unwrap_or(Period::without_pause(end));
+                begin = end;
             }
-            let seconds = period.begin.as_secs_f64();
+            let seconds = begin.as_secs_f64();
             let share = (spent_ns - window_ns_max) / 1e9 / seconds;
             assert!(share <= 0.0201, "{half_s} {busy:?}: {share}");
             let told = requests / seconds;

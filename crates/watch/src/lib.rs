@@ -9,6 +9,8 @@
 //!     |   |
 //!     |   +-- completed   requests, packets, interrupts: the kernel's own counters
 //!     |   +-- duty        when to count, if watching may cost only so much
+//!     |   +-- periods     which time each window stands for, and the I/O of that time
+//!     |   +-- sums        of all the time, from windows
 //!     |   +-- hardware_counters   IOTLB and PCIe traffic, where the machine counts them
 //!     |   +-- stacks      instead of a Watcher: CPU time by stage from sampled call stacks
 //!     v
@@ -49,12 +51,14 @@ mod function;
 mod hardware_counters;
 mod hook_cost;
 mod perf_event;
+mod periods;
 mod programs;
 mod record;
 mod release;
 mod session;
 mod stacks;
 mod summary;
+mod sums;
 mod tally;
 mod watcher;
 

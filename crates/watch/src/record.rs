@@ -17,10 +17,11 @@ pub const INTERVALS_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Seconds from the first reading to the last, or to the end of the last pause.
+    /// Seconds from the first reading to the last, or to the end of watching where a part of the time was counted.
     pub seconds: f64,
-    /// `None` if it was counted all the time. Otherwise sums are estimates: each window stands for a longer time
-    /// ([`Interval::stands_for_s`]).
+    /// `None` if it was counted all the time. Otherwise sums of calls and their times are estimates: each window stands for a longer time
+    /// ([`Interval::stands_for_s`]), and what it says of an I/O is multiplied by the I/O of all the time. What adapters completed is no
+    /// estimate.
     pub part_time: Option<PartTime>,
     /// Why calls of the kernel were not counted; then adapters have only what they completed.
     pub uncounted: Option<String>,
@@ -86,7 +87,7 @@ pub struct Interval {
     /// Seconds that it stands for in sums; more than its length where only a part of the time was counted. (0 in older documents.)
     #[serde(default)]
     pub stands_for_s: f64,
-    /// Adapters that did something.
+    /// Adapters that did something, also those that only completed I/O in the time that it stands for.
     pub adapters: Vec<Activity>,
 }
 
@@ -98,6 +99,10 @@ pub struct Activity {
     pub adapter: String,
     /// What it completed.
     pub completed: Completed,
+    /// What it completed in the time that the interval stands for ([`Interval::stands_for_s`]), as the kernel counts it all the time. `None`
+    /// while that time goes on, and in older documents.
+    #[serde(default)]
+    pub completed_in_period: Option<Completed>,
     /// What the kernel mapped for it; `None` where nothing could be counted ([`Record::uncounted`]).
     pub mapping: Option<Mapping>,
 }
@@ -131,6 +136,15 @@ impl Interval {
     pub fn weight(&self) -> f64 {
         let weight = self.stands_for_s / self.seconds;
         if weight > 1.0 && weight.is_finite() { weight } else { 1.0 }
+    }
+
+    /// The I/O of an adapter of it in the time that it stands for, of the kind that all of the adapter's is counted by. In older documents it is
+    /// estimated from the window.
+    pub fn io_of_period(&self, activity: &Activity, all: &Completed) -> f64 {
+        match &activity.completed_in_period {
+            Some(completed) => completed.io_of_kind(all) as f64,
+            None => self.weight() * activity.completed.io_of_kind(all) as f64,
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Watches this host for some time, in intervals.
 
-use crate::completed::{Completed, completed};
+use crate::completed::{Completed, completed, since};
 use crate::duty::{self, Duty, PAUSE_MIN, Period};
 use crate::function::{Action, Function};
 use crate::hardware_counters::{HardwareCount, HardwareCounters};
 use crate::hook_cost::HookCost;
+use crate::periods::{Boundary, Counted, Periods};
 use crate::record::{Activity, INTERVALS_MAX, Interval, Mapping, PartTime, Record, UnwatchedFunction};
 use crate::stacks::{Event, Sampler, Stacks};
 use crate::summary::{self, AdapterSummary};
+use crate::sums::{Span, Sums};
 use crate::tally::Tally;
 use crate::watcher::{Reading, Unwatched, WatchError, Watcher};
 use pci::Bdf;
@@ -33,7 +35,7 @@ pub struct Session {
     /// At the begin of the current interval.
     last: Snapshot,
     /// All intervals' sums.
-    counted: Span,
+    sums: Sums,
     intervals: Vec<Interval>,
     /// Only these adapters, by their names in the kernel; all if there are none.
     chosen: Vec<String>,
@@ -51,8 +53,7 @@ struct Turns {
     window_end: Instant,
     /// When the next window begins, while counting pauses or is about to.
     pause_end: Option<Instant>,
-    /// The last window, until it is known how long it stands for.
-    last: Option<Window>,
+    periods: Periods,
     counted_s: f64,
     is_detached: bool,
     has_paused: bool,
@@ -64,16 +65,6 @@ struct Turns {
     window_ns_max: f64,
 }
 
-/// A window that ended.
-#[derive(Debug)]
-struct Window {
-    span: Span,
-    interval: Interval,
-    /// Of the period that it stands for, unless watching ends before.
-    begin: Duration,
-    end: Duration,
-}
-
 /// What was read at a moment.
 #[derive(Debug, Clone)]
 struct Snapshot {
@@ -82,41 +73,13 @@ struct Snapshot {
     completed: BTreeMap<String, Completed>,
 }
 
-/// What was counted in a span of time.
-#[derive(Debug, Clone, Default)]
-struct Span {
-    seconds: f64,
-    reading: Reading,
-    completed: BTreeMap<String, Completed>,
-}
-
 impl Snapshot {
     /// What came since an earlier one.
     fn since(&self, earlier: &Self) -> Span {
-        let since = |(adapter, now): (&String, &Completed)| {
-            let before = earlier.completed.get(adapter).copied().unwrap_or_default();
-            (adapter.clone(), now.since(&before))
-        };
         Span {
             seconds: (self.at - earlier.at).as_secs_f64(),
             reading: self.reading.since(&earlier.reading),
-            completed: self.completed.iter().map(since).collect(),
-        }
-    }
-}
-
-impl Span {
-    /// As many times as much.
-    fn scaled(mut self, times: f64) -> Self {
-        self.completed.values_mut().for_each(|completed| *completed = completed.scaled(times));
-        Self { seconds: self.seconds * times, reading: self.reading.scaled(times), ..self }
-    }
-
-    fn add(&mut self, later: Self) {
-        self.seconds += later.seconds;
-        self.reading.add(later.reading);
-        for (adapter, completed) in later.completed {
-            *self.completed.entry(adapter).or_default() += completed;
+            completed: since(&self.completed, &earlier.completed),
         }
     }
 }
@@ -167,7 +130,7 @@ impl Session {
             hardware_counts: Vec::new(),
             begun: last.at,
             last,
-            counted: Span::default(),
+            sums: Sums::default(),
             intervals: Vec::new(),
             chosen,
             turns: None,
@@ -185,13 +148,14 @@ impl Session {
         if let Ok(watcher) = &mut session.watcher {
             watcher.check_resume().map_err(WatchError::Attach)?;
         }
+        let begin = Boundary { at: Duration::ZERO, completed: session.last.completed.clone() };
         let turns = Turns {
             duty: Duty { max_cores },
             period: Period::without_pause(Duration::ZERO),
             look: session.last.at + LOOK_AFTER,
             window_end: session.last.at + Duty { max_cores }.window(0.0),
             pause_end: None,
-            last: None,
+            periods: Periods::begin(begin),
             counted_s: 0.0,
             is_detached: false,
             has_paused: false,
@@ -224,6 +188,11 @@ impl Session {
     pub fn step(&mut self) -> Result<bool, WatchError> {
         let (Some(turns), Ok(watcher)) = (&mut self.turns, &mut self.watcher) else { return Ok(false) };
         let now = Instant::now();
+        let elapsed = now - self.begun;
+        // Before anything is attached or detached, which takes time; a window is never before its period.
+        if turns.periods.is_due(elapsed) {
+            turns.periods.end_period(Boundary::read(elapsed));
+        }
         match turns.pause_end {
             Some(_) if !turns.is_detached => {
                 watcher.pause(&self.last.reading).map_err(WatchError::Read)?;
@@ -257,54 +226,82 @@ impl Session {
         self.hardware_counts = self.hardware_counters.counts();
         let (elapsed, span) = (now.at - self.begun, now.since(&self.last));
         let is_counted = self.watcher.is_ok();
-        let adapters = self.adapters(&span).iter().map(|one| activity(one, is_counted)).collect();
-        let interval = Interval {
+        let adapters = self.adapters(&span.reading, &span.completed);
+        let mut interval = Interval {
             end_s: elapsed.as_secs_f64(),
             seconds: span.seconds,
             stands_for_s: span.seconds,
-            adapters,
+            adapters: adapters.iter().map(|one| activity(one, is_counted)).collect(),
         };
         // Where nothing is counted there is nothing to pause.
         match self.turns.as_mut().filter(|_| is_counted) {
             Some(turns) => {
-                let window = turns.end_window(elapsed, &now.reading, span, interval.clone());
-                if let Some(before) = turns.last.replace(window) {
-                    self.add(before, Duration::MAX);
+                let window = (span, interval.clone());
+                let end = Boundary { at: elapsed, completed: now.completed.clone() };
+                if let Some(before) = turns.end_window(end, &now.reading, window) {
+                    self.add(before);
                 }
             }
-            None => self.add_interval(span, interval.clone()),
+            None => {
+                self.extend(&mut interval, &span);
+                self.sums.add(span);
+                self.keep(interval.clone());
+            }
         }
         self.last = now;
         Ok(interval)
     }
 
-    /// Adds a window for the time that it stands for, which ends with watching.
-    fn add(&mut self, window: Window, watching_end: Duration) {
-        let Window { span, mut interval, begin, end } = window;
-        interval.stands_for_s =
-            end.min(watching_end).saturating_sub(begin).as_secs_f64().max(interval.seconds);
-        let weight = interval.weight();
-        self.add_interval(span.scaled(weight), interval);
+    /// Adds a window for the period that it stands for.
+    fn add(&mut self, window: Counted) {
+        let Counted { span, mut interval, period } = window;
+        self.extend(&mut interval, &period);
+        self.sums.add_window(span, &period);
+        self.keep(interval);
     }
 
-    fn add_interval(&mut self, span: Span, interval: Interval) {
-        self.counted.add(span);
+    /// Says what an interval stands for: the time, and what adapters completed in it.
+    fn extend(&self, interval: &mut Interval, period: &Span) {
+        interval.stands_for_s = period.seconds;
+        for one in &mut interval.adapters {
+            one.completed_in_period = Some(period.completed.get(&one.adapter).copied().unwrap_or_default());
+        }
+        let is_in = |name: &str| interval.adapters.iter().any(|one| one.adapter == name);
+        let outside = self.adapters(&Reading::default(), &period.completed).into_iter();
+        let outside: Vec<Activity> = outside
+            .filter(|one| !is_in(&one.adapter))
+            .map(|one| Activity {
+                completed: Completed::default(),
+                completed_in_period: Some(one.completed),
+                ..activity(&one, self.watcher.is_ok())
+            })
+            .collect();
+        interval.adapters.extend(outside);
+    }
+
+    fn keep(&mut self, interval: Interval) {
         if self.intervals.len() < INTERVALS_MAX {
             self.intervals.push(interval);
         }
     }
 
-    /// Ends watching. The record reaches to the end of the last interval.
+    /// Ends watching. The record reaches to the end of the last interval, or until now where a part of the time is counted.
     pub fn finish(mut self) -> Record {
-        let elapsed = self.begun.elapsed();
-        if let Some(window) = self.turns.as_mut().and_then(|turns| turns.last.take()) {
-            self.add(window, elapsed);
+        let end = self.turns.is_some().then(|| Boundary::read(self.begun.elapsed()));
+        let last = self.turns.as_mut().zip(end).and_then(|(turns, end)| turns.periods.finish(&end));
+        if let Some(window) = last {
+            self.add(window);
         }
         let stacks = self.sampler.take().map(|sampler| match sampler {
             Ok(sampler) => Stacks::of(sampler.finish(), self.completed()),
             Err(why) => Stacks::without_samples(why),
         });
-        let mut adapters = self.adapters(&self.counted);
+        let reading = self.sums.reading();
+        let mut adapters = self.adapters(&reading, &self.sums.completed);
+        for adapter in &mut adapters {
+            let counted = self.sums.completed_while_counted.get(&adapter.adapter);
+            adapter.completed_while_counted = counted.copied().unwrap_or_default();
+        }
         let part_time = self.part_time();
         let names = |functions: &[&Function]| functions.iter().map(|function| function.name).collect();
         let watcher = self.watcher.as_ref();
@@ -316,7 +313,6 @@ impl Session {
         if has_paused || watcher.is_err() {
             adapters.iter_mut().for_each(|adapter| adapter.stays_mapped = None);
         }
-        let reading = &self.counted.reading;
         let calls = reading.calls();
         let mut hooks: Vec<HookCost> = Vec::new();
         for cost in reading.costs.values() {
@@ -325,7 +321,7 @@ impl Session {
             }
         }
         Record {
-            seconds: self.counted.seconds,
+            seconds: self.sums.seconds,
             part_time,
             uncounted: watcher.err().map(ToString::to_string),
             assumes_parameters: watcher.is_ok_and(|watcher| !watcher.is_described),
@@ -359,12 +355,12 @@ impl Session {
     /// What all adapters completed, also those that were not chosen.
     fn completed(&self) -> Completed {
         let mut all = Completed::default();
-        self.counted.completed.values().for_each(|one| all += *one);
+        self.sums.completed.values().for_each(|one| all += *one);
         all
     }
 
-    fn adapters(&self, span: &Span) -> Vec<AdapterSummary> {
-        let mut adapters = summary::adapters(&span.reading, &span.completed);
+    fn adapters(&self, reading: &Reading, completed: &BTreeMap<String, Completed>) -> Vec<AdapterSummary> {
+        let mut adapters = summary::adapters(reading, completed);
         adapters.retain(|one| self.chosen.is_empty() || self.chosen.contains(&one.adapter));
         adapters
     }
@@ -377,20 +373,30 @@ impl Turns {
         self.window_end = at + self.duty.window(0.0);
     }
 
-    /// Ends a window after this time since the begin, and decides on the next, from all that was spent up to now.
-    fn end_window(&mut self, elapsed: Duration, reading: &Reading, span: Span, interval: Interval) -> Window {
+    /// Ends a window, and decides on the next, from all that was spent up to now. Returns the window before, whose period ended.
+    fn end_window(
+        &mut self,
+        end: Boundary,
+        reading: &Reading,
+        (span, interval): (Span, Interval),
+    ) -> Option<Counted> {
         let spent_ns = self.spent(reading);
         self.window_ns_max = self.window_ns_max.max(spent_ns - self.spent_ns);
         self.spent_ns = spent_ns;
         self.counted_s += span.seconds;
-        let (begin, end) = (self.period.begin, self.period.end.max(elapsed));
-        let next = self.duty.period(end, spent_ns, self.window_ns_max, duty::chance());
-        self.period = next.unwrap_or(Period::without_pause(end));
-        let pause = self.period.window.saturating_sub(elapsed);
+        let period_end = self.period.end.max(end.at);
+        let next = self.duty.period(period_end, spent_ns, self.window_ns_max, duty::chance());
+        self.period = next.unwrap_or(Period::without_pause(period_end));
+        let pause = self.period.window.saturating_sub(end.at);
         let now = Instant::now();
         self.pause_end = now.checked_add(pause).filter(|_| pause >= PAUSE_MIN);
         self.begin_window(now);
-        Window { span, interval, begin, end }
+        let before = self.periods.end_window(span, interval, period_end);
+        // If the next window follows at once, its period does too.
+        if self.pause_end.is_none() {
+            self.periods.end_period(end);
+        }
+        before
     }
 
     /// CPU nanoseconds that were spent since the start, up to a reading that was just made.
@@ -432,6 +438,7 @@ fn activity(adapter: &AdapterSummary, is_counted: bool) -> Activity {
     Activity {
         adapter: adapter.adapter.clone(),
         completed: adapter.completed,
+        completed_in_period: None,
         mapping: is_counted.then(mapping),
     }
 }
@@ -451,5 +458,30 @@ mod tests {
         assert_eq!(session.counts_since().is_some(), session.watcher.is_err());
         let record = session.finish();
         assert_eq!((record.intervals.len(), record.part_time.unwrap().max_cores), (1, 1e-6));
+    }
+
+    /// An adapter whose I/O came in the pause alone did something in the period.
+    #[test]
+    fn an_interval_says_what_its_period_completed() {
+        let session = Session::start(Vec::new()).unwrap();
+        let completed = |block_requests| Completed { block_requests, ..Completed::default() };
+        let one = |adapter: &str, requests| {
+            let completed = BTreeMap::from([(adapter.to_owned(), completed(requests))]);
+            activity(&summary::adapters(&Reading::default(), &completed)[0], true)
+        };
+        let adapters = vec![one("met", 5)];
+        let mut interval = Interval { end_s: 2.0, seconds: 1.0, stands_for_s: 1.0, adapters };
+        let all = [("met", 50), ("missed", 7), ("idle", 0)];
+        let all = all.map(|(adapter, requests)| (adapter.to_owned(), completed(requests)));
+        session.extend(&mut interval, &Span { seconds: 9.0, completed: all.into(), ..Span::default() });
+        let told = interval.adapters.iter().map(|one| {
+            let in_period = one.completed_in_period.unwrap().block_requests;
+            (one.adapter.as_str(), one.completed.block_requests, in_period)
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [("met", 5, 50), ("missed", 0, 7)]);
+        assert_eq!(
+            (interval.stands_for_s, interval.adapters[1].mapping.is_some()),
+            (9.0, session.watcher.is_ok())
+        );
     }
 }

@@ -16,8 +16,11 @@ pub struct AdapterSummary {
     /// Its PCI address. For a device that is no PCI device, its name in the kernel; empty for calls that worked for no device, such as
     /// the flush of a queue of invalidations.
     pub adapter: String,
-    /// What it completed.
+    /// What it completed, in all the time.
     pub completed: Completed,
+    /// The part of that which it completed while calls were counted: less only where a part of the time was counted
+    /// ([`Record::part_time`](crate::Record::part_time)).
+    pub completed_while_counted: Completed,
     /// What the kernel's functions did for it. Empty, as stages and paths are, where nothing could be counted
     /// ([`Record::uncounted`](crate::Record::uncounted)).
     pub actions: Vec<ActionSummary>,
@@ -115,6 +118,12 @@ pub struct Path {
 }
 
 impl AdapterSummary {
+    /// The I/O that costs are divided by, and its name. `None` if there was none, or none while calls were counted: then what one costs is
+    /// not known.
+    pub fn io_of_costs(&self) -> Option<(u64, &'static str)> {
+        self.completed.io().filter(|_| self.completed_while_counted.io_of_kind(&self.completed) > 0)
+    }
+
     /// Calls of an action; none if there were none.
     pub fn calls(&self, action: Action) -> u64 {
         self.tally(action).map_or(0, |tally| tally.calls)
@@ -158,9 +167,11 @@ pub fn adapters(reading: &Reading, completed: &BTreeMap<String, Completed>) -> V
     let summary = |(adapter, counted): (&str, Counted)| {
         let paths = paths(&counted, &reading.costs);
         let actions = actions(&counted, &reading.costs);
+        let completed = completed.get(adapter).copied().unwrap_or_default();
         AdapterSummary {
             adapter: adapter.to_owned(),
-            completed: completed.get(adapter).copied().unwrap_or_default(),
+            completed,
+            completed_while_counted: completed,
             stays_mapped: (reading.losses.total() == 0).then(|| StaysMapped::of(&actions)),
             actions,
             stages: stages(&counted, &paths),

@@ -220,10 +220,12 @@ impl Reading {
         }
     }
 
-    /// As many times as much. Losses are those that were seen.
+    /// As many times as much, by device. Losses are those that were seen.
     #[must_use]
-    pub(crate) fn scaled(mut self, times: f64) -> Self {
-        self.tallies.values_mut().for_each(|tally| *tally = tally.scaled(times));
+    pub(crate) fn scaled(mut self, times: impl Fn(&str) -> f64) -> Self {
+        for ((device, _), tally) in &mut self.tallies {
+            *tally = tally.scaled(times(device));
+        }
         self
     }
 

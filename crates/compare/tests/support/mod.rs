@@ -75,7 +75,12 @@ fn activity(cost: &Cost, random: &mut Pcg64Mcg) -> Activity {
         ns: stages.iter().map(|one| one.ns).sum(),
         stages,
     };
-    Activity { adapter: DISK.to_owned(), completed, mapping: Some(mapping) }
+    Activity {
+        adapter: DISK.to_owned(),
+        completed,
+        completed_in_period: Some(completed),
+        mapping: Some(mapping),
+    }
 }
 
 /// The timer that flushes the IOTLB for all.
@@ -92,7 +97,13 @@ fn timer() -> Activity {
         ns: 40_000,
         stages,
     };
-    Activity { adapter: String::new(), completed: Completed::default(), mapping: Some(mapping) }
+    let completed = Completed::default();
+    Activity {
+        adapter: String::new(),
+        completed,
+        completed_in_period: Some(completed),
+        mapping: Some(mapping),
+    }
 }
 
 /// The sums of a device over all intervals.
@@ -125,6 +136,7 @@ fn summary(name: &str, intervals: &[Interval]) -> AdapterSummary {
     AdapterSummary {
         adapter: name.to_owned(),
         completed,
+        completed_while_counted: completed,
         actions: actions.into_iter().filter(|one| one.tally.calls > 0).collect(),
         stays_mapped: None,
         stages: STAGES.map(stage).into_iter().filter(|one| one.ns > 0).collect(),

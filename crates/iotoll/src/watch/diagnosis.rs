@@ -17,9 +17,9 @@ pub(super) fn gains(inspection: &Inspection, record: &Record) -> Vec<MeasuredGai
     outlooks.filter_map(|outlook| outlook.of_measured(&measured(&outlook.address.to_string())?)).collect()
 }
 
-/// An adapter's DMA mapping per I/O, without what watching added. `None` if it did no I/O or that is not known.
+/// An adapter's DMA mapping per I/O, without what watching added. `None` if it did no I/O while calls were counted, or that is not known.
 fn measured_mapping(adapter: &AdapterSummary, seconds: f64) -> Option<MeasuredMapping> {
-    let (ios, _) = adapter.completed.io()?;
+    let (ios, _) = adapter.io_of_costs()?;
     let per_io = |ns: u64| ns as f64 / ios as f64;
     let of_stage = |stage| match adapter.stages.iter().find(|one| one.stage == stage) {
         Some(stage) => stage.net_ns(),

@@ -136,15 +136,15 @@ fn add_adapter(
     gain: Option<&MeasuredGain>,
 ) {
     page.heading(device(&adapter.adapter));
-    let io = adapter.completed.io();
     let seconds = record.seconds.max(f64::MIN_POSITIVE);
     page.prose(sentence(adapter, cost, seconds), 2);
+    page.blocks.extend(unmet_words(adapter).map(|words| Block::Prose(words, 2)));
     let fix = gain.map(gain_words).or_else(|| invalidations(adapter, seconds));
     page.blocks.extend(fix.map(|words| Block::Prose(words, 2)));
     if adapter.actions.is_empty() {
         return;
     }
-    let per = io.map(|(number, name)| (number as f64, name));
+    let per = adapter.io_of_costs().map(|(number, name)| (number as f64, name));
     let mut titles = vec!["per second".to_owned()];
     titles.extend(per.map(|(_, name)| format!("per {name}")));
     titles.extend(["bytes each", "time each", "99th percentile"].map(str::to_owned));
@@ -222,6 +222,13 @@ fn sentence(adapter: &AdapterSummary, cost: Option<&CostPerIo>, seconds: f64) ->
         cores(net(adapter.net_ns(), adapter.ns()) / 1e9 / seconds),
         each.unwrap_or_default()
     )
+}
+
+/// That costs are not known, because all I/O came while calls were not counted.
+fn unmet_words(adapter: &AdapterSummary) -> Option<String> {
+    let (number, io) = adapter.completed.io().filter(|_| adapter.io_of_costs().is_none())?;
+    let them = if number == 1 { "it" } else { "them" };
+    Some(format!("What mapping cost per {io} is unknown, because no window met any of {them}."))
 }
 
 /// Nanoseconds without what watching added; with it where that is not known.
@@ -406,7 +413,8 @@ fn part_time_words(part_time: PartTime, record: &Record) -> String {
         ""
     };
     format!(
-        "{} s of {} s in {}, each of which stands for the time around it: sums are estimates. Watching might take {} of a core; it took {}{kept}",
+        "{} s of {} s in {}, each of which stands for the time around it: sums of calls and times are estimates, and what adapters completed \
+         is not. Watching might take {} of a core; it took {}{kept}",
         figure(counted_s),
         figure(elapsed_s),
         count(record.intervals.len(), "window"),

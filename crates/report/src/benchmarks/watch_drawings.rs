@@ -4,7 +4,7 @@ use crate::page::drawing::{Course, Drawing, Flame, Frame, Kind, Line};
 use crate::page::quantity::{count, time};
 use std::collections::BTreeMap;
 use toll::Stage;
-use watch::{Activity, AdapterSummary, Mapping, Path, Record, SampledPath};
+use watch::{Activity, AdapterSummary, Interval, Mapping, Path, Record, SampledPath};
 
 /// Adapters in a drawing, at most: the style sheet has as many colours.
 const LINES_MAX: usize = 8;
@@ -14,13 +14,12 @@ pub(super) fn courses(record: &Record) -> Vec<Drawing> {
     if record.intervals.len() < 2 {
         return Vec::new();
     }
-    let io = |activity: &Activity| activity.completed.io().map_or(0.0, |(number, _)| number as f64);
     let cores = |activity: &Activity| {
         mapping(activity, |mapping| mapping.net_ns().unwrap_or(mapping.ns) as f64 / 1e9)
     };
     let maps = |activity: &Activity| mapping(activity, |mapping| mapping.maps as f64);
     let drawings = [
-        ("I/O in the course of time", "I/O per second", lines(record, io)),
+        ("I/O in the course of time", "I/O per second", io_lines(record)),
         ("Mappings in the course of time", "mappings per second", lines(record, maps)),
         ("CPU time of DMA mapping in the course of time", "cores", lines(record, cores)),
     ];
@@ -39,15 +38,38 @@ fn mapping(activity: &Activity, value: impl Fn(&Mapping) -> f64) -> f64 {
 
 /// A value per second of each adapter in each interval.
 fn lines(record: &Record, value: impl Fn(&Activity) -> f64) -> Vec<Line> {
-    let line = |adapter: &AdapterSummary| {
-        // A step for each interval.
-        let points = record.intervals.iter().flat_map(|interval| {
-            let activity = interval.adapters.iter().find(|one| one.adapter == adapter.adapter);
-            let rate = activity.map_or(0.0, &value) / interval.seconds;
-            [((interval.end_s - interval.seconds).max(0.0), rate), (interval.end_s, rate)]
-        });
-        Line { name: super::watch::device(&adapter.adapter), points: points.collect() }
+    let step = |adapter: &AdapterSummary, interval: &Interval| {
+        let rate = activity(adapter, interval).map_or(0.0, &value) / interval.seconds;
+        [((interval.end_s - interval.seconds).max(0.0), rate), (interval.end_s, rate)]
     };
+    steps(record, |adapter| record.intervals.iter().flat_map(|interval| step(adapter, interval)).collect())
+}
+
+/// I/O per second of each adapter in the time that each interval stands for, one after the other.
+fn io_lines(record: &Record) -> Vec<Line> {
+    steps(record, |adapter| {
+        let mut begin_s = 0.0;
+        let step = |interval: &Interval| {
+            let seconds = interval.seconds * interval.weight();
+            let io = |one| interval.io_of_period(one, &adapter.completed);
+            let rate = activity(adapter, interval).map_or(0.0, io) / seconds;
+            let step = [(begin_s, rate), (begin_s + seconds, rate)];
+            begin_s += seconds;
+            step
+        };
+        record.intervals.iter().flat_map(step).collect()
+    })
+}
+
+/// What an adapter did in an interval, if it did anything.
+fn activity<'i>(adapter: &AdapterSummary, interval: &'i Interval) -> Option<&'i Activity> {
+    interval.adapters.iter().find(|one| one.adapter == adapter.adapter)
+}
+
+/// A line of steps for each of the adapters that are drawn.
+fn steps(record: &Record, of: impl Fn(&AdapterSummary) -> Vec<(f64, f64)>) -> Vec<Line> {
+    let line =
+        |adapter: &AdapterSummary| Line { name: super::watch::device(&adapter.adapter), points: of(adapter) };
     record.adapters.iter().take(LINES_MAX).map(line).collect()
 }
 
