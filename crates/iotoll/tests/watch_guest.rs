@@ -12,6 +12,12 @@ use serde_json::Value;
 const DEVICES: &str = "-smp 1 -icount shift=0,sleep=off -device intel-iommu,intremap=on \
                        -drive driver=null-co,size=1G,read-zeroes=on,if=none,id=disk -device nvme,serial=iotoll,drive=disk,addr=5";
 const ADAPTER: &str = "0000:00:05.0";
+/// Reads in a burst, which takes some 20 ms. 0.4 seconds without reads follow, which take QEMU little time.
+const BURST: u64 = 100;
+/// Bursts where all are counted.
+const FEW: u64 = 20;
+/// Bursts where a part is counted: for some six windows.
+const MANY: u64 = 55;
 
 #[test]
 fn lazy_mode_costs_what_was_predicted_in_strict_mode() {
@@ -21,11 +27,17 @@ fn lazy_mode_costs_what_was_predicted_in_strict_mode() {
     let iotoll = program.display();
     let script = format!(
         "{SHELL}for second in $(seq 60); do [ -e /dev/nvme0n1 ] || sleep 1; done\n\
-         watched() {{ {iotoll} watch $* --interval 0.5 --json -- dd if=/dev/nvme0n1 of=/dev/null bs=4096 iflag=direct count=5000 2> /dev/null; }}\n\
-         about strict\nwatched\n\
-         about part\nwatched --max-cores 0.5\n\
+         echo 'for burst in $(seq $1); do\n\
+         dd if=/dev/nvme0n1 of=/dev/null bs=4096 iflag=direct count={BURST} 2> /dev/null\n\
+         sleep 0.4\n\
+         done' > /tmp/read\n\
+         watched() {{ bursts=$1; shift; {iotoll} watch $* --interval 0.5 --json -- sh /tmp/read $bursts; }}\n\
+         # The first reads of all fill the caches.\n\
+         sh /tmp/read 10\n\
+         about strict\nwatched {FEW}\n\
+         about part\nwatched {MANY} --max-cores 0.25\n\
          echo DMA-FQ > /sys/bus/pci/devices/{ADAPTER}/iommu_group/type\n\
-         about lazy\nwatched\nabout end\n"
+         about lazy\nwatched {FEW}\nabout end\n"
     );
     let guest = Guest {
         modules: &["nvme"],
@@ -43,14 +55,34 @@ fn lazy_mode_costs_what_was_predicted_in_strict_mode() {
         serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     });
     let [strict_ns, lazy_ns] = [&strict, &lazy].map(ns_per_read);
-    // However much of the time was counted, a read costs the same.
-    assert_eq!(part["part_time"]["max_cores"], 0.5, "{part}");
-    assert!((ns_per_read(&part) / strict_ns - 1.0).abs() < 0.02, "{strict_ns}: {part}");
+    assert_part(&part, strict_ns);
     let gain = &strict["gains"][0];
     let number = |name: &str| gain[name].as_f64().unwrap_or_else(|| panic!("{name}: {gain}"));
     println!("strict {strict_ns}, lazy {lazy_ns}, {gain}");
     assert!((number("now_ns") / strict_ns - 1.0).abs() < 0.02, "{strict_ns}: {gain}");
     assert!((number("then_ns") / lazy_ns - 1.0).abs() < 0.1, "{lazy_ns}: {gain}");
+}
+
+/// However much of the time was counted, the kernel's counters hold all reads, and a read costs about the same. Two things differ: a timer's interrupt
+/// that comes within a call adds some 16 microseconds, which is 1 % of some hundred reads where it comes once too often; and the tracepoint of
+/// cleared entries, which runs until the first pause, adds 83 ns (3 %) that are not taken off.
+fn assert_part(part: &Value, strict_ns: f64) {
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {part}"));
+    let part_time = &part["part_time"];
+    assert_eq!(part_time["max_cores"], 0.25, "{part}");
+    let [counted_s, elapsed_s] = ["counted_s", "elapsed_s"].map(|name| part_time[name].as_f64().unwrap());
+    assert!(counted_s < 0.7 * elapsed_s, "{part}");
+    let disk = part["adapters"].as_array().unwrap().iter().find(|one| one["adapter"] == ADAPTER).unwrap();
+    let reads = number(&disk["completed"]["block_requests"]);
+    assert!((MANY * BURST..MANY * BURST + 10).contains(&reads), "{reads}: {part}");
+    let counted = number(&disk["completed_while_counted"]["block_requests"]);
+    let windows = part["intervals"].as_array().unwrap().len();
+    let ns = ns_per_read(part);
+    println!(
+        "{windows} windows with {counted} of {reads} reads in {counted_s} of {elapsed_s} s, {ns} ns per read"
+    );
+    assert!(windows >= 3 && (250..reads * 7 / 10).contains(&counted), "{windows} {counted}: {part}");
+    assert!((ns / strict_ns - 1.0).abs() < 0.1, "{ns} {strict_ns}: {part}");
 }
 
 /// Nanoseconds of DMA mapping per read, without what watching added.
