@@ -85,7 +85,8 @@ impl Disk {
     /// Opens a controller that is bound to `vfio-pci`. Nothing is unbound from the kernel's driver here.
     fn open_adapter(path: &Path, address: &str, number: Option<u32>) -> Result<Self, Errno> {
         let opened = Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES);
-        let adapter = opened.map_err(|error| errno::explain(&error, Errno::NODEV))?;
+        let what = || format!("{address} can't be driven; it must be bound to vfio-pci");
+        let adapter = opened.map_err(|error| errno::explain(&what(), &error, Errno::NODEV))?;
         Self::of_driver(path, Driver::Adapter(adapter), number)
     }
 
@@ -181,7 +182,8 @@ impl Disk {
                 let controller = driver.as_ref().ok_or(Errno::NODEV)?.controller();
                 let drive =
                     Drive::open(controller, *namespace, requests, CONTROLLER_REQUEST_BYTES, waiting, policy);
-                drive.map(Chunk::from).map_err(|error| errno::explain(&error, Errno::AGAIN))
+                let what = || format!("no queue of {}", self.path.display());
+                drive.map(Chunk::from).map_err(|error| errno::explain(&what(), &error, Errno::AGAIN))
             }
         }
     }

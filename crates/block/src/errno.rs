@@ -13,9 +13,9 @@ thread_local! {
     static TEXT: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Keeps an error's text for the caller, with its causes, and returns the number that stands for it.
-pub(crate) fn explain(error: &dyn Error, errno: Errno) -> Errno {
-    let mut text = error.to_string();
+/// Keeps for the caller what failed and why, with all causes, and returns the number that stands for it.
+pub(crate) fn explain(what: &str, error: &dyn Error, errno: Errno) -> Errno {
+    let mut text = format!("{what}: {error}");
     let mut cause = error.source();
     while let Some(next) = cause {
         text = format!("{text}: {next}");

@@ -4,7 +4,7 @@
 #     sh crates/block/tests/capiflash/build.sh CHECKOUT FOLDER
 #
 # Known to work with the commit 65dc8209 of January 2020. Needs gcc, g++ and the packages libgtest-dev and libudev-dev. The programs load libcflsh_block.so
-# from LD_LIBRARY_PATH: the original is in FOLDER/original. Nothing in CHECKOUT changes.
+# from LD_LIBRARY_PATH, or else the original from FOLDER/original. Nothing in CHECKOUT changes.
 set -eu
 [ $# -eq 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 source=$(cd "$1" && pwd)/src
@@ -35,7 +35,7 @@ block="cflash_block cflash_block_int cflash_block_sisl cflash_block_cgroup cflas
     gcc -shared -o "$out/original/libcflsh_block.so" -Wl,--version-script="$source/block/libcflash_exportmap" \
         $(objects_of $block cflash_scsi_user cflash_tools_user) -lpthread -ludev -lrt
 
-    link="-L$out/original -lcflsh_block -lpthread -ludev -lm"
+    link="-L$out/original -lcflsh_block -lpthread -ludev -lm -Wl,-rpath,$out/original:$out/bin"
     compile block/test "g++ -fpermissive -x c++" -D__FVT__ fvt_block.C
     compile block/test gcc -D__FVT__ blk_api_tst.c
     g++ -o "$out/bin/block_tests" $(objects_of fvt_block blk_api_tst cflash_tools_user) -lgtest -lgtest_main $link

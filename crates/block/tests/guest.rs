@@ -1,0 +1,229 @@
+//! The library in a guest, on QEMU's NVMe controller: through VFIO, and through the kernel's driver. This test program itself is copied into the
+//! guest.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "support/mod.rs"]
+mod chunks;
+
+#[path = "../../lab/tests/support/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
+mod support;
+
+use chunks::{BLOCK, Chunk, pattern};
+use iotoll_block::c_types::{CBLK_ARW_WAIT_CMD_FLAGS, CBLK_OPN_VIRT_LUN};
+use iotoll_block::interface::own::{iotoll_block_error, iotoll_block_flush};
+use lab::{Arch, kernel::Series};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::{env, fs, thread};
+use support::{Guest, GuestKernel, MODE, cache};
+
+const ADAPTER: &str = "0000:00:05.0";
+/// The first namespace has blocks of 512 bytes, the second of 4096.
+const SECOND: &str = "0000:00:05.0/2";
+const DEVICE: &str = "/dev/nvme0n1";
+const DISK_BYTES: u64 = 64 << 20;
+
+#[test]
+#[ignore = "only in a guest that has the controller"]
+fn in_the_guest() {
+    match env::var(MODE).unwrap().as_str() {
+        "kernel" => through_the_kernel(),
+        "vfio" => through_vfio(),
+        other => panic!("{other}"),
+    }
+    println!("{} is as it should be", env::var(MODE).unwrap());
+}
+
+fn error_text() -> String {
+    let mut text = [0; 512];
+    // SAFETY: the memory has as many bytes.
+    #[allow(unsafe_code, reason = "a C function")]
+    let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
+    String::from_utf8(text[..length.min(511)].to_vec()).unwrap()
+}
+
+/// The kernel's driver has the disk: its block device is read and written, the controller is refused.
+fn through_the_kernel() {
+    assert_eq!(Chunk::open(ADAPTER, 0, libc::O_RDWR, 0).unwrap_err(), libc::ENODEV);
+    let why = error_text();
+    assert!(why.contains(ADAPTER) && why.contains("vfio"), "{why}");
+    let chunk = Chunk::open(DEVICE, 0, libc::O_RDWR, 0).unwrap();
+    assert_eq!(chunk.stats().max_transfer_size, 4096);
+    write_by_threads(&chunk, 0);
+    holds(&chunk, 0);
+    // The device is opened once for all chunks of a process, and for this process alone.
+    let other = Chunk::open(DEVICE, 0, libc::O_RDONLY, 0).unwrap();
+    holds(&other, 0);
+    assert_eq!(iotoll_block_flush(chunk.0), 0);
+    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(DEVICE);
+    assert_eq!(exclusive.unwrap_err().raw_os_error(), Some(libc::EBUSY), "nor can it be mounted meanwhile");
+    drop((chunk, other));
+    let _held = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(DEVICE).unwrap();
+    assert_eq!(Chunk::open(DEVICE, 0, libc::O_RDWR, 0).unwrap_err(), libc::EBUSY, "as if it were mounted");
+}
+
+fn through_vfio() {
+    let chunk = Chunk::open(ADAPTER, 0, libc::O_RDWR, 0).unwrap();
+    holds(&chunk, 0);
+    write_by_threads(&chunk, 1000);
+    holds(&chunk, 1000);
+    assert_eq!(chunk.unmap(5, 3), Ok(3));
+    assert_eq!(
+        chunk.read(4, 5).map(|read| read.iter().filter(|byte| **byte == 0).count() >= 3 * BLOCK),
+        Ok(true)
+    );
+    assert_eq!(chunk.read(5, 3), Ok(vec![0; 3 * BLOCK]));
+    assert_eq!(iotoll_block_flush(chunk.0), 0);
+    // A command of 4 MiB, which is many requests of the controller.
+    let long: Vec<u8> = (0..1024).flat_map(pattern).collect();
+    assert_eq!((chunk.write(2000, &long), chunk.read(2000, 1024)), (Ok(1024), Ok(long)));
+    let [one, other] = [0, 1].map(|_| Chunk::open(ADAPTER, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap());
+    one.set_size(100).unwrap();
+    other.set_size(100).unwrap();
+    for block in 0..100 {
+        one.write(block, &pattern(block as u64)).unwrap();
+        other.write(block, &pattern(500 + block as u64)).unwrap();
+    }
+    assert!((0..100).all(|block| one.read(block, 1) == Ok(pattern(block as u64))));
+    for chunk in [one, other, chunk] {
+        assert_eq!(chunk.close(), Ok(0));
+    }
+    assert_eq!(Chunk::open("0000:00:05.0/9", 0, libc::O_RDWR, 0).unwrap_err(), libc::ENODEV);
+    let second = Chunk::open(SECOND, 0, libc::O_RDWR, 0).unwrap();
+    write_by_threads(&second, 7);
+    holds(&second, 7);
+}
+
+const THREADS: u64 = 4;
+const BLOCKS: u64 = 64;
+
+/// Threads write blocks that tell their numbers, with `first` added, several at a time.
+fn write_by_threads(chunk: &Chunk, first: u64) {
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let blocks: Vec<u64> = (thread * BLOCKS..(thread + 1) * BLOCKS).collect();
+                for several in blocks.chunks(8) {
+                    let data: Vec<Vec<u8>> = several.iter().map(|block| pattern(first + block)).collect();
+                    let begin = |(data, block): (&Vec<u8>, &u64)| {
+                        let none = std::ptr::null_mut();
+                        chunk.awrite(data, *block as i64, 0, none, CBLK_ARW_WAIT_CMD_FLAGS).unwrap()
+                    };
+                    let tags: Vec<i32> = data.iter().zip(several).map(begin).collect();
+                    tags.into_iter().for_each(|tag| assert_eq!(chunk.wait(tag), Ok(1)));
+                }
+            });
+        }
+    });
+    assert_eq!(chunk.stats().num_errors, 0);
+}
+
+fn holds(chunk: &Chunk, first: u64) {
+    let read = chunk.read(0, (THREADS * BLOCKS) as usize).unwrap();
+    for (block, data) in read.chunks(BLOCK).enumerate() {
+        assert!(data == pattern(first + block as u64), "block {block}");
+    }
+}
+
+/// Shell commands that bind the adapter to a driver.
+fn bind_to(driver: &str) -> String {
+    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
+    format!(
+        "echo {ADAPTER} > {device}/driver/unbind\n\
+         echo {driver} > {device}/driver_override\n\
+         echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
+    )
+}
+
+/// Boots a guest with a controller that has two namespaces.
+fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &str) -> Option<String> {
+    let cache = cache()?;
+    let kernel = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86)?;
+    let other = disk.with_extension("second");
+    for (path, bytes) in [(disk, disk_bytes), (&*other, DISK_BYTES)] {
+        fs::File::create(path).unwrap().set_len(bytes).unwrap();
+    }
+    let drive = |path: &Path, id: &str| {
+        format!("-drive file={},if=none,format=raw,cache=unsafe,id={id}", path.display())
+    };
+    let devices = format!(
+        "-device intel-iommu,intremap=on {} {} -device nvme,id=nvme,serial=iotoll,addr=5 -device nvme-ns,bus=nvme,nsid=1,drive=one \
+         -device nvme-ns,bus=nvme,nsid=2,drive=two,logical_block_size=4096,physical_block_size=4096",
+        drive(disk, "one"),
+        drive(&other, "two"),
+    );
+    let guest = Guest {
+        modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
+        programs,
+        before: before.to_owned(),
+        modes: &[],
+        after,
+        devices: &devices,
+        command_line: "intel_iommu=on no_timer_check",
+    };
+    guest.run(&cache, &kernel)
+}
+
+#[test]
+fn blocks_are_the_same_through_vfio_and_the_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let this = env::current_exe().unwrap();
+    let run =
+        |mode: &str| format!("{MODE}={mode} {} --ignored --exact in_the_guest --nocapture\n", this.display());
+    let before = format!("busybox sleep 2\n{}{}{}", run("kernel"), bind_to("vfio-pci"), run("vfio"));
+    let after = "busybox dmesg | busybox grep -e DMAR: -e 'nvme nvme'\n";
+    let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, after) else {
+        return;
+    };
+    for mode in ["kernel", "vfio"] {
+        assert!(console.contains(&format!("{mode} is as it should be")), "{console}");
+    }
+    assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
+}
+
+/// With a checkout of Open POWER's capiflash: the block tests of the library that this one follows, on the controller.
+#[test]
+fn block_tests_have_the_original_library_s_results_on_nvme() {
+    let Some(checkout) = env::var_os("CAPIFLASH").map(PathBuf::from) else {
+        support::skip("CAPIFLASH names no checkout of Open POWER's capiflash");
+        return;
+    };
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let shell = |script: &str, arguments: &[&Path]| {
+        let output =
+            std::process::Command::new("sh").arg(here.join(script)).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    shell("tests/capiflash/build.sh", &[&checkout, folder.path()]);
+    shell("build_library.sh", &[&folder.path().join("library"), Path::new("dev")]);
+    // The tests know the library by the original's name, and look for it where the original was when they were linked.
+    let library = folder.path().join("original/libcflsh_block.so");
+    fs::copy(folder.path().join("library/lib/libiotoll_block.so.0"), &library).unwrap();
+    let tests = folder.path().join("bin/block_tests");
+    let expected = fs::read_to_string(here.join("tests/capiflash/results-block.txt")).unwrap();
+    let mut script =
+        format!("export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={ADAPTER}\n{}", bind_to("vfio-pci"),);
+    for test in expected.lines().filter_map(|line| line.split_once(' ')).map(|(test, _)| test) {
+        script += &format!(
+            "result=failed; {} --gtest_filter={test} > /log 2>&1 && result=passed\n\
+             busybox grep -q SKIPPED /log && result=skipped\n\
+             [ $result = failed ] && busybox tail -n 30 /log\necho \"result: {test} $result\"\n",
+            tests.display()
+        );
+    }
+    let Some(console) =
+        boot(&[&tests, &library], &folder.path().join("disk"), 1 << 30, "busybox sleep 2\n", &script)
+    else {
+        return;
+    };
+    let console = console.replace('\r', "");
+    let found: String = console
+        .lines()
+        .filter_map(|line| line.strip_prefix("result: "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(found == expected, "{console}");
+}
