@@ -76,6 +76,7 @@ mod pages;
 mod pinned;
 mod radix;
 mod ram;
+mod ram_array;
 #[cfg(target_os = "linux")]
 mod reserved;
 mod software;
@@ -105,6 +106,7 @@ pub use memory::Memory;
 pub use pinned::PinError;
 pub use radix::{Amd, Entry, Format, Radix, Smmu, TableError, Vtd};
 pub use ram::{ByteOrder, NoMemory, Ram};
+pub use ram_array::RamArray;
 #[cfg(target_os = "linux")]
 pub use reserved::PageCaching;
 pub use software::{

@@ -211,11 +211,22 @@ impl Ram {
     #[inline]
     pub fn words_at<const N: usize>(&self, at: MemoryAddress) -> Result<&[AtomicU64; N], NoMemory> {
         let none = NoMemory { at, bytes: N as u64 * WORD };
-        let offset = at.0.wrapping_sub(self.base.0);
+        self.words_beginning(at).and_then(<[AtomicU64]>::first_chunk).ok_or(none)
+    }
+
+    /// `count` words from a multiple of eight.
+    pub(crate) fn words_from(&self, at: MemoryAddress, count: usize) -> Result<&[AtomicU64], NoMemory> {
+        let none = NoMemory { at, bytes: (count as u64).saturating_mul(WORD) };
+        self.words_beginning(at).and_then(|words| words.get(..count)).ok_or(none)
+    }
+
+    /// All words from a multiple of eight on; `None` if it is none or outside the memory.
+    #[inline]
+    fn words_beginning(&self, at: MemoryAddress) -> Option<&[AtomicU64]> {
         // Below the base the subtraction wraps to an offset beyond the end.
-        let first = usize::try_from(offset / WORD).map_err(|_| none)?;
-        let words = self.words.get(first..).and_then(|words| words.first_chunk()).ok_or(none)?;
-        if offset % WORD == 0 { Ok(words) } else { Err(none) }
+        let offset = at.0.wrapping_sub(self.base.0);
+        let first = usize::try_from(offset / WORD).ok().filter(|_| offset % WORD == 0)?;
+        self.words.get(first..)
     }
 
     /// Reads a 64-bit number at a multiple of eight.

@@ -62,6 +62,7 @@ impl Registers {
     ///
     /// # Errors
     /// If the BAR has no such register.
+    #[inline]
     pub fn read_u32(&self, at: u64) -> Result<u32, OutOfRegisters> {
         let register = self.register::<u32>(at)?;
         order::before_read();
@@ -75,6 +76,7 @@ impl Registers {
     ///
     /// # Errors
     /// If the BAR has no such register.
+    #[inline]
     pub fn write_u32(&self, at: u64, value: u32) -> Result<(), OutOfRegisters> {
         let register = self.register::<u32>(at)?;
         order::before_write();
@@ -87,6 +89,7 @@ impl Registers {
     ///
     /// # Errors
     /// If the BAR has no such register.
+    #[inline]
     pub fn read_u64(&self, at: u64) -> Result<u64, OutOfRegisters> {
         let register = self.register::<u64>(at)?;
         order::before_read();
@@ -100,6 +103,7 @@ impl Registers {
     ///
     /// # Errors
     /// If the BAR has no such register.
+    #[inline]
     pub fn write_u64(&self, at: u64, value: u64) -> Result<(), OutOfRegisters> {
         let register = self.register::<u64>(at)?;
         order::before_write();
@@ -109,12 +113,15 @@ impl Registers {
     }
 
     /// A pointer to the register at an offset. Fails if it is unaligned or beyond the BAR.
+    #[inline]
     fn register<T>(&self, at: u64) -> Result<*mut T, OutOfRegisters> {
         let (width, bytes) = (size_of::<T>() as u64, self.bytes as u64);
-        let none = OutOfRegisters { at, width, bytes };
-        let end = at.checked_add(width).filter(|end| *end <= bytes && at % width == 0);
+        let is_within = at % width == 0 && at.checked_add(width).is_some_and(|end| end <= bytes);
+        if !is_within {
+            return Err(OutOfRegisters { at, width, bytes });
+        }
         // SAFETY: the offset is within the mapping, which begins at a page boundary.
-        end.map(|_| unsafe { self.first.as_ptr().add(at as usize) }.cast()).ok_or(none)
+        Ok(unsafe { self.first.as_ptr().add(at as usize) }.cast())
     }
 }
 
