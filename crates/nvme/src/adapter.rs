@@ -127,7 +127,7 @@ impl Adapter {
     /// Enables the device, maps its registers, and opens the controller.
     fn bring_up(mapper: Mapper, device: Device, memory: Arc<Ram>) -> Result<Self, AdapterError> {
         device.enable()?;
-        let registers = Arc::new(device.registers(0)?);
+        let registers = device.registers(0)?;
         let controller = Controller::open(registers, mapper, memory)?;
         Ok(Self {
             controller: Arc::new(Mutex::new(controller)),

@@ -4,7 +4,7 @@ use crate::controller::{Namespace, PAGE_BYTES};
 use crate::prp::{self, Piece, PrpError};
 use crate::queue_pair::{CommandId, LIST_BYTES, QueueError, QueuePair};
 use crate::sgl::{self, SglError};
-use crate::spec::command::{Command, RANGES_MAX, deallocated_range};
+use crate::spec::command::{Command, RANGES_MAX, deallocated_range, nvm};
 use dma::MemoryAddress;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -81,7 +81,7 @@ impl QueuePair {
         first: u64,
         into: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(namespace, first, into, Command::read)
+        self.transfer(nvm::READ, namespace, first, into)
     }
 
     /// Submits a write.
@@ -95,7 +95,7 @@ impl QueuePair {
         first: u64,
         from: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(namespace, first, from, Command::write)
+        self.transfer(nvm::WRITE, namespace, first, from)
     }
 
     /// Submits a command that compares blocks with data in memory: nothing is written to the disk. If they differ, it completes with
@@ -110,7 +110,7 @@ impl QueuePair {
         first: u64,
         with: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(namespace, first, with, Command::compare)
+        self.transfer(nvm::COMPARE, namespace, first, with)
     }
 
     /// Submits a command that sets blocks to zero.
@@ -160,7 +160,7 @@ impl QueuePair {
                 return Err(QueueError::from(error).into());
             }
         }
-        self.submit_with(id, Command::deallocate(namespace.number, ranges.len() as u16, [at.0, 0]))?;
+        self.submit_with(id, Command::deallocate(namespace.number, ranges.len() as u16, [at.0, 0]));
         Ok(id)
     }
 
@@ -172,14 +172,59 @@ impl QueuePair {
         self.submit(Command::flush(namespace.number))
     }
 
-    /// Submits a read, write or compare; `command` builds it from the namespace, first block, number of blocks and data pointer.
+    /// Submits a read, write or compare, by its opcode.
     #[inline]
     fn transfer(
         &mut self,
+        opcode: u8,
         namespace: &Namespace,
         first: u64,
         pieces: &[Piece],
-        command: fn(u32, u64, u32, [u64; 2]) -> Command,
+    ) -> Result<CommandId, BlockError> {
+        // Most I/Os have one piece of at most two pages, and need no list.
+        if let [piece] = pieces {
+            if let Some(id) = self.transfer_without_list(opcode, namespace, first, *piece) {
+                return Ok(id);
+            }
+        }
+        self.transfer_with_list(opcode, namespace, first, pieces)
+    }
+
+    /// Submits a transfer that needs no PRP list. `None` if it needs one or can't be submitted: then
+    /// [`transfer_with_list`](Self::transfer_with_list) submits it or says why. This way stays short because no error is made here.
+    #[inline]
+    fn transfer_without_list(
+        &mut self,
+        opcode: u8,
+        namespace: &Namespace,
+        first: u64,
+        piece: Piece,
+    ) -> Option<CommandId> {
+        let format = &namespace.format;
+        let data = prp::without_list(piece, PAGE_BYTES)?;
+        let blocks = piece.bytes >> format.block_shift;
+        let is_valid = blocks << format.block_shift == piece.bytes
+            && piece.bytes <= namespace.transfer_bytes_max
+            && first.checked_add(blocks)? <= format.blocks;
+        if !is_valid {
+            return None;
+        }
+        let id = self.allocate_id().ok()?;
+        // One block or more, and at most two pages: the field can express it.
+        let blocks_less_one = blocks.wrapping_sub(1) as u16;
+        self.submit_with(id, Command::transfer(opcode, namespace.number, first, blocks_less_one, data));
+        Some(id)
+    }
+
+    /// Submits any read, write or compare.
+    #[cold]
+    #[inline(never)]
+    fn transfer_with_list(
+        &mut self,
+        opcode: u8,
+        namespace: &Namespace,
+        first: u64,
+        pieces: &[Piece],
     ) -> Result<CommandId, BlockError> {
         let bytes = pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.bytes));
         let (blocks, block_bytes) = (bytes >> namespace.format.block_shift, namespace.format.block_bytes());
@@ -191,41 +236,23 @@ impl QueuePair {
             return Err(BlockError::TooLong { bytes, bytes_max: namespace.transfer_bytes_max });
         }
         let id = self.allocate_id()?;
-        match self.write_data_pointer(id, pieces, namespace.has_sgl) {
-            Ok(DataPointer::Prp(data)) => {
-                self.submit_with(id, command(namespace.number, first, blocks as u32, data))?
-            }
-            Ok(DataPointer::Sgl(data)) => {
-                self.submit_with(id, command(namespace.number, first, blocks as u32, data).using_sgl())?;
-            }
+        let blocks_less_one = (blocks - 1) as u16;
+        let command = |data| Command::transfer(opcode, namespace.number, first, blocks_less_one, data);
+        let command = match self.write_data_pointer(id, pieces, namespace.has_sgl) {
+            Ok(DataPointer::Prp(data)) => command(data),
+            Ok(DataPointer::Sgl(data)) => command(data).using_sgl(),
             Err(error) => {
                 self.free_id(id);
                 return Err(error);
             }
-        }
+        };
+        self.submit_with(id, command);
         Ok(id)
     }
 
-    /// The command's data pointer. Writes a PRP or SGL list into the slot's list memory if one is needed.
-    #[inline]
+    /// The command's data pointer: PRPs, or an SGL if PRPs can't describe the pieces. Writes a list into the slot's list memory if one is
+    /// needed.
     fn write_data_pointer(
-        &self,
-        id: CommandId,
-        pieces: &[Piece],
-        has_sgl: bool,
-    ) -> Result<DataPointer, BlockError> {
-        // Most I/Os have one piece of at most two pages, and need no list.
-        if let [piece] = pieces {
-            if let Some(data) = prp::without_list(*piece, PAGE_BYTES) {
-                return Ok(DataPointer::Prp(data));
-            }
-        }
-        self.write_data_list(id, pieces, has_sgl)
-    }
-
-    /// The data pointer of a command with a PRP list, or with an SGL if PRPs can't describe the pieces.
-    #[inline(never)]
-    fn write_data_list(
         &self,
         id: CommandId,
         pieces: &[Piece],
@@ -269,7 +296,6 @@ enum DataPointer {
 }
 
 /// Checks that one command can have so many blocks, 1 or more, and that they are in the namespace.
-#[inline]
 fn check_range(namespace: &Namespace, first: u64, count: u64) -> Result<(), BlockError> {
     let blocks = namespace.format.blocks;
     if count > BLOCKS_MAX {
@@ -281,4 +307,98 @@ fn check_range(namespace: &Namespace, first: u64, count: u64) -> Result<(), Bloc
     }
     let is_within = first.checked_add(count).is_some_and(|end| end <= blocks);
     is_within.then_some(()).ok_or(BlockError::OutOfRange { first, count, blocks })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use crate::link::Link;
+    use crate::queue_pair::QueueLayout;
+    use crate::registers::Registers;
+    use crate::spec::identify;
+    use dma::{BusAddress, Ram};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// No doorbell is written here.
+    #[derive(Debug)]
+    struct NoRegisters;
+
+    impl Registers for NoRegisters {
+        fn read_u32(&self, _at: u64) -> u32 {
+            u32::MAX
+        }
+
+        fn read_u64(&self, _at: u64) -> u64 {
+            u64::MAX
+        }
+
+        fn write_u32(&self, _at: u64, _value: u32) {}
+
+        fn write_u64(&self, _at: u64, _value: u64) {}
+    }
+
+    const SUBMISSIONS: MemoryAddress = MemoryAddress(0x1000);
+    const ENTRIES: u16 = 2;
+
+    /// A queue pair for one command, and its memory.
+    fn queue() -> (QueuePair, Arc<Ram>) {
+        let ram = Arc::new(Ram::new(SUBMISSIONS, 4 * 4096));
+        let at =
+            |page: u64| (MemoryAddress(SUBMISSIONS.0 + page * 4096), BusAddress(0x10_0000 + page * 4096));
+        let layout = QueueLayout {
+            number: 1,
+            submissions: at(0),
+            completions: at(1),
+            entries: ENTRIES,
+            vector: None,
+            doorbells: [0, 4],
+            lists: at(2),
+        };
+        let link = Arc::new(Link::new(Box::new(NoRegisters)));
+        (QueuePair::new(link, Arc::clone(&ram), layout).unwrap(), ram)
+    }
+
+    fn first_entry(ram: &Ram) -> Vec<u64> {
+        let words = ram.words_at::<8>(SUBMISSIONS).unwrap();
+        words.iter().map(|word| u64::from_le(word.load(Ordering::Relaxed))).collect()
+    }
+
+    fn near(limits: &'static [u64]) -> impl Strategy<Value = u64> {
+        let limit = || prop::sample::select(limits);
+        prop_oneof![
+            1 => any::<u64>(),
+            5 => limit(),
+            2 => (limit(), prop::sample::select(&[1, u64::MAX][..])).prop_map(|(limit, more)| limit.wrapping_add(more)),
+        ]
+    }
+
+    proptest! {
+        /// What the short way submits, the long way submits too; and what the short way leaves to it is too long for two pages, or refused.
+        #[test]
+        fn short_transfers_are_submitted_like_all_others(
+            at in near(&[0, 0x1000, 0x1e00, 0x2000, u64::MAX]),
+            bytes in near(&[0, 512, 4096, 8192]),
+            first in near(&[0, 100, u64::MAX]),
+            block_shift in 9_u8..14,
+            transfer_bytes_max in near(&[4096, 8192]),
+        ) {
+            let format = identify::Namespace { blocks: 100, block_shift, metadata_bytes: 0, is_shared: false };
+            let namespace = Namespace { number: 7, format, transfer_bytes_max, has_sgl: false };
+            let piece = Piece { at: BusAddress(at), bytes };
+            let [mut short, mut long] = [queue(), queue()];
+            let submitted = short.0.transfer_without_list(nvm::WRITE, &namespace, first, piece);
+            let expected = long.0.transfer_with_list(nvm::WRITE, &namespace, first, &[piece]);
+            if let Some(id) = submitted {
+                prop_assert_eq!(expected, Ok(id));
+                prop_assert_eq!(first_entry(&short.1), first_entry(&long.1));
+                prop_assert_eq!(short.0.transfer_without_list(nvm::WRITE, &namespace, first, piece), None, "the queue is full");
+            } else {
+                prop_assert_eq!((short.0.in_flight(), first_entry(&short.1)), (0, vec![0; 8]));
+                prop_assert!(expected.is_err() || at % 4096 + bytes > 8192, "{:?}", expected);
+            }
+        }
+    }
 }

@@ -109,7 +109,16 @@ impl Controller {
     ///
     /// # Errors
     /// [`NvmeError`]
-    pub fn open(registers: Arc<dyn Registers>, mapper: Mapper, ram: Arc<Ram>) -> Result<Self, NvmeError> {
+    pub fn open(
+        registers: impl Registers + 'static,
+        mapper: Mapper,
+        ram: Arc<Ram>,
+    ) -> Result<Self, NvmeError> {
+        Self::open_boxed(Box::new(registers), mapper, ram)
+    }
+
+    /// The same, of any registers.
+    fn open_boxed(registers: Box<dyn Registers>, mapper: Mapper, ram: Arc<Ram>) -> Result<Self, NvmeError> {
         let capabilities = Capabilities(registers.read_u64(register::CAPABILITIES));
         check_capabilities(capabilities)?;
         disable(&*registers, capabilities)?;
@@ -118,7 +127,7 @@ impl Controller {
         let (layout, memory) = allocate_queue_memory(&mapper, options, 0, capabilities, &mut counters)?;
         let link = Arc::new(Link::new(registers));
         let mut controller = Self {
-            admin: QueuePair::new(Arc::clone(&link), Arc::clone(&ram), layout),
+            admin: QueuePair::new(Arc::clone(&link), Arc::clone(&ram), layout)?,
             link,
             mapper,
             ram,
@@ -285,11 +294,12 @@ impl Controller {
             allocate_queue_memory(&self.mapper, options, number, self.capabilities, &mut self.counters)?;
         // From here on the controller may use the memory, even if creation fails.
         self.mapped.insert(number, memory);
-        if let Err(error) = self.create(layout) {
+        let queue = QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), layout);
+        let created = queue.map_err(NvmeError::from).and_then(|queue| self.create(layout).map(|()| queue));
+        if created.is_err() {
             self.abandoned.1.push(number);
-            return Err(error);
         }
-        Ok(QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), layout))
+        created
     }
 
     /// Creates the completion queue and the submission queue on the controller.

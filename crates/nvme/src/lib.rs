@@ -125,6 +125,7 @@ mod registers;
 mod ring;
 pub mod sgl;
 pub mod signature;
+mod slots;
 pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;

@@ -3,20 +3,20 @@
 use crate::registers::Registers;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A controller's registers, and a count of its resets.
 #[derive(Debug)]
 pub(crate) struct Link {
-    registers: Arc<dyn Registers>,
+    /// Not an `Arc`, whose pointer to the registers is computed from their alignment at each access.
+    registers: Box<dyn Registers>,
     generation: AtomicU32,
 }
 
 impl Link {
     /// A link to a controller that was never reset.
-    pub(crate) fn new(registers: Arc<dyn Registers>) -> Self {
+    pub(crate) fn new(registers: Box<dyn Registers>) -> Self {
         Self { registers, generation: AtomicU32::new(0) }
     }
 

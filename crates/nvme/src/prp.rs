@@ -52,13 +52,16 @@ pub const ENTRY_BYTES: u64 = 8;
 #[inline]
 pub fn without_list(piece: Piece, page_bytes: u64) -> Option<[u64; 2]> {
     let Piece { at: BusAddress(at), bytes } = piece;
-    let within = at & (page_bytes - 1);
-    at.checked_add(bytes)?;
-    if bytes == 0 || at & 3 != 0 || within + bytes > 2 * page_bytes {
+    let (within, last) = (at & (page_bytes - 1), bytes.wrapping_sub(1));
+    // A whole page or the beginning of one, as most are. Of 0 bytes the last is beyond every page.
+    if within == 0 && last < page_bytes {
+        return Some([at, 0]);
+    }
+    at.checked_add(last)?;
+    if bytes == 0 || at & 3 != 0 || within + last >= 2 * page_bytes {
         return None;
     }
-    let left = page_bytes - within;
-    Some([at, if bytes > left { at + left } else { 0 }])
+    Some([at, if within + last < page_bytes { 0 } else { at - within + page_bytes }])
 }
 
 /// Encodes data as PRP1 and PRP2. Further entries go into `list`, which lies at `list_at`, the beginning of a page.
@@ -81,7 +84,7 @@ pub fn encode(
     check(pieces, page_bytes)?;
     let pages = pieces.iter().flat_map(|piece| {
         let begin = piece.at.0 - piece.at.0 % page_bytes;
-        (begin..piece.at.0 + piece.bytes).step_by(page_bytes as usize)
+        (begin..=piece.at.0 + (piece.bytes - 1)).step_by(page_bytes as usize)
     });
     let number =
         pieces.iter().map(|piece| (piece.at.0 % page_bytes + piece.bytes).div_ceil(page_bytes)).sum::<u64>();
@@ -118,12 +121,10 @@ pub fn list_entries(pages: usize, page_bytes: u64) -> usize {
 /// Checks that all pieces but the first begin at a page boundary, and all but the last end at one.
 fn check(pieces: &[Piece], page_bytes: u64) -> Result<(), PrpError> {
     for (place, piece) in pieces.iter().enumerate() {
-        let end = piece.at.0.checked_add(piece.bytes).ok_or(PrpError::Overflow)?;
-        if piece.bytes == 0 {
-            return Err(PrpError::Empty);
-        }
+        let bytes_less_one = piece.bytes.checked_sub(1).ok_or(PrpError::Empty)?;
+        let last = piece.at.0.checked_add(bytes_less_one).ok_or(PrpError::Overflow)?;
         let begins = place == 0 || piece.at.0 % page_bytes == 0;
-        let ends = place + 1 == pieces.len() || end % page_bytes == 0;
+        let ends = place + 1 == pieces.len() || last % page_bytes == page_bytes - 1;
         if !begins || !ends {
             return Err(PrpError::Gap { piece: place, page_bytes });
         }
@@ -176,6 +177,27 @@ mod tests {
         check(&[piece(0x5e00, 516)], [0x5e00, 0x6000]);
         check(&[piece(0x5000, 8192)], [0x5000, 0x6000]);
         check(&[piece(0x5800, 2048), piece(0x9000, 4)], [0x5800, 0x9000]);
+        // Up to the last byte of all addresses.
+        check(&[piece(u64::MAX - 8191, 8192)], [u64::MAX - 8191, u64::MAX - 4095]);
+    }
+
+    #[test]
+    fn the_short_way_ends_at_two_pages() {
+        let near = |limits: [u64; 3]| {
+            limits.into_iter().flat_map(|limit| {
+                [limit.wrapping_sub(1), limit, limit.wrapping_add(1), limit.wrapping_add(4)]
+            })
+        };
+        for (at, bytes) in near([0, PAGE, 0u64.wrapping_sub(PAGE)])
+            .flat_map(|at| near([0, PAGE, 2 * PAGE]).map(move |bytes| (at, bytes)))
+        {
+            let expected = encode(&[piece(at, bytes)], PAGE, BusAddress(0), &mut []).ok();
+            assert_eq!(
+                without_list(piece(at, bytes), PAGE),
+                expected.map(|(entries, _)| entries),
+                "{bytes} from {at}"
+            );
+        }
     }
 
     #[test]
@@ -208,6 +230,7 @@ mod tests {
         check(&[piece(0x1000, 512), piece(0x2000, 512)], PrpError::Gap { piece: 0, page_bytes: PAGE });
         check(&[piece(0x1000, 4096), piece(0x2200, 512)], PrpError::Gap { piece: 1, page_bytes: PAGE });
         check(&[piece(u64::MAX - 3, 8)], PrpError::Overflow);
+        check(&[piece(u64::MAX - 3, 5)], PrpError::Overflow);
     }
 
     fn buffers() -> impl Strategy<Value = (Vec<Piece>, u64)> {
@@ -236,7 +259,8 @@ mod tests {
 
         /// The short way for most says what the long one does.
         #[test]
-        fn short_buffers_are_encoded_alike(at in prop_oneof![any::<u64>(), 0_u64..1 << 14], bytes in 0_u64..3 * PAGE, shift in 0_u32..3) {
+        fn short_buffers_are_encoded_alike(at in prop_oneof![any::<u64>(), 0_u64..1 << 14, u64::MAX - (1 << 14)..=u64::MAX], bytes in prop_oneof![0_u64..3 * PAGE, Just(PAGE), any::<u64>()], align in any::<bool>(), shift in 0_u32..3) {
+            let at = if align { at & !(PAGE - 1) } else { at };
             let (piece, page_bytes) = (piece(at, bytes), PAGE << shift);
             let told = encode(&[piece], page_bytes, BusAddress(0), &mut []).ok().map(|(entries, _)| entries);
             prop_assert_eq!(without_list(piece, page_bytes), told);

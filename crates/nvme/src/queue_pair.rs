@@ -2,6 +2,7 @@
 
 use crate::link::Link;
 use crate::ring::{Completions, Submissions};
+use crate::slots::CommandSlots;
 use crate::spec::command::Command;
 use crate::spec::status::Status;
 use dma::{BusAddress, MemoryAddress, NoMemory, Ram};
@@ -27,7 +28,7 @@ impl CommandId {
 
     /// The identifier of the same slot with the next generation count.
     #[inline]
-    fn next_generation(self) -> Self {
+    pub(crate) fn next_generation(self) -> Self {
         Self(self.0.wrapping_add(1 << SLOT_BITS))
     }
 }
@@ -56,7 +57,7 @@ pub enum QueueError {
     /// The controller was reset or shut down, and no longer has this queue.
     #[error("the controller was reset and no longer has the queue; Controller::renew creates it again")]
     Reset,
-    /// The rings are outside the memory given.
+    /// The memory of the command's list is outside the memory given.
     #[error(transparent)]
     Memory(#[from] NoMemory),
 }
@@ -81,16 +82,6 @@ pub(crate) struct QueueLayout {
 /// Bytes of one command's PRP or SGL list: one controller page.
 pub(crate) const LIST_BYTES: u64 = 4096;
 
-/// A slot: the last command that used it.
-#[derive(Debug, Clone, Copy)]
-struct CommandSlot {
-    /// Kept to submit it again after a reset.
-    command: Command,
-    in_flight: bool,
-    /// The tick in which it was submitted.
-    submitted_tick: u32,
-}
-
 /// A queue pair. Its owner submits commands, rings the doorbell once for several of them, and polls for completions. A queue pair
 /// that is dropped stays with the controller until a reset, with its memory mapped: [delete](crate::Controller::delete) it.
 ///
@@ -106,29 +97,27 @@ pub struct QueuePair {
     pub(crate) layout: QueueLayout,
     /// The tail last written to the doorbell.
     doorbell_tail: u16,
-    free: Vec<CommandId>,
-    slots: Vec<CommandSlot>,
+    slots: CommandSlots,
     tick: u32,
 }
 
 impl QueuePair {
     /// An empty queue pair that was created on the controller with this layout.
-    pub(crate) fn new(link: Arc<Link>, ram: Arc<Ram>, layout: QueueLayout) -> Self {
+    /// Fails if a ring is outside the memory.
+    pub(crate) fn new(link: Arc<Link>, ram: Arc<Ram>, layout: QueueLayout) -> Result<Self, NoMemory> {
         // One entry stays unused: a full ring must differ from an empty one (Base, 3.3.1.2).
         let slots = layout.entries.saturating_sub(1).min(COMMANDS_MAX);
-        let empty = CommandSlot { command: Command([0; 8]), in_flight: false, submitted_tick: 0 };
-        Self {
-            submissions: Submissions::new(Arc::clone(&ram), layout.submissions.0, layout.entries),
-            completions: Completions::new(Arc::clone(&ram), layout.completions.0, layout.entries),
+        Ok(Self {
+            submissions: Submissions::new(Arc::clone(&ram), layout.submissions.0, layout.entries)?,
+            completions: Completions::new(Arc::clone(&ram), layout.completions.0, layout.entries)?,
             generation: link.generation(),
             link,
             ram,
             layout,
             doorbell_tail: 0,
-            free: (0..slots).rev().map(CommandId).collect(),
-            slots: vec![empty; slots.into()],
+            slots: CommandSlots::new(slots),
             tick: 0,
-        }
+        })
     }
 
     /// The queue identifier (QID), as in the controller's error log.
@@ -139,24 +128,24 @@ impl QueuePair {
     /// How many more commands can be submitted now.
     #[inline]
     pub fn available(&self) -> usize {
-        self.free.len()
+        self.slots.count() - self.slots.used()
     }
 
     /// How many commands are in flight.
     #[inline]
     pub fn in_flight(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.used()
     }
 
     /// Allocates an identifier and its list memory. [Submit](Self::submit_with) it or [free](Self::free_id) it.
     #[inline]
     pub(crate) fn allocate_id(&mut self) -> Result<CommandId, QueueError> {
-        self.free.pop().ok_or(QueueError::Full(self.slots.len()))
+        self.slots.allocate().ok_or(QueueError::Full(self.slots.count()))
     }
 
     /// Makes a command identifier available again.
     pub(crate) fn free_id(&mut self, id: CommandId) {
-        self.free.push(id);
+        self.slots.free(id);
     }
 
     /// Addresses of a command's list, for the CPU and for the controller.
@@ -167,16 +156,12 @@ impl QueuePair {
         (MemoryAddress(memory.0 + offset), BusAddress(at.0 + offset))
     }
 
-    /// Adds a command to the submission queue. Frees its identifier if that fails.
+    /// Adds a command to the submission queue.
     #[inline]
-    pub(crate) fn submit_with(&mut self, id: CommandId, command: Command) -> Result<(), QueueError> {
+    pub(crate) fn submit_with(&mut self, id: CommandId, command: Command) {
         let command = command.with_identifier(id.0);
-        if let Err(error) = self.submissions.push(&command) {
-            self.free_id(id);
-            return Err(error.into());
-        }
-        self.slots[id.slot()] = CommandSlot { command, in_flight: true, submitted_tick: self.tick };
-        Ok(())
+        self.submissions.push(&command);
+        self.slots.fill(id, command, self.tick);
     }
 
     /// Writes a command into the submission queue. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
@@ -187,7 +172,7 @@ impl QueuePair {
     /// [`QueueError`]; then the command is not in the queue.
     pub fn submit(&mut self, command: Command) -> Result<CommandId, QueueError> {
         let id = self.allocate_id()?;
-        self.submit_with(id, command)?;
+        self.submit_with(id, command);
         Ok(id)
     }
 
@@ -215,15 +200,12 @@ impl QueuePair {
         }
         let mut taken = 0;
         while taken < most {
-            let Some(completion) = self.completions.pop()? else { break };
+            let Some(completion) = self.completions.pop() else { break };
             taken += 1;
             let id = CommandId(completion.identifier());
-            let slot = self
-                .slots
-                .get_mut(id.slot())
-                .filter(|slot| slot.in_flight && slot.command.identifier() == id.0);
-            slot.ok_or(QueueError::Unknown(id.0))?.in_flight = false;
-            self.free.push(id.next_generation());
+            if !self.slots.complete(id) {
+                return Err(QueueError::Unknown(id.0));
+            }
             each(Done { id, status: completion.status(), result: completion.result() });
         }
         if taken > 0 {
@@ -234,8 +216,7 @@ impl QueuePair {
 
     /// How many completions have arrived and wait for [`poll`](Self::poll). The doorbell is not written.
     pub fn pending_completions(&self) -> usize {
-        // A ring outside the memory given has no completions; `poll` returns the error.
-        self.completions.pending().unwrap_or_default()
+        self.completions.pending()
     }
 
     /// Advances the timeout clock by one tick; the caller sets the tick's length.
@@ -245,12 +226,7 @@ impl QueuePair {
 
     /// Commands that have been in flight for at least `ticks` ticks.
     pub fn overdue(&self, ticks: u32) -> impl Iterator<Item = CommandId> {
-        let is_overdue =
-            move |slot: &CommandSlot| slot.in_flight && self.tick.wrapping_sub(slot.submitted_tick) >= ticks;
-        self.slots
-            .iter()
-            .filter(move |slot| is_overdue(slot))
-            .map(|slot| CommandId(slot.command.identifier()))
+        self.slots.overdue(self.tick, ticks)
     }
 
     /// Whether the controller was reset after it created this queue.
@@ -260,36 +236,33 @@ impl QueuePair {
     }
 
     /// Empties the rings for a controller that was reset. Commands stay in flight.
-    pub(crate) fn clear(&mut self) -> Result<(), QueueError> {
+    pub(crate) fn clear(&mut self) {
         self.submissions.clear();
-        self.completions.clear()?;
+        self.completions.clear();
         self.doorbell_tail = 0;
-        Ok(())
     }
 
     /// Submits the commands in flight again, after the controller created the queue anew. Returns their number.
-    pub(crate) fn resubmit_in_flight(&mut self) -> Result<usize, QueueError> {
+    pub(crate) fn resubmit_in_flight(&mut self) -> usize {
         self.generation = self.link.generation();
         let mut resubmitted = 0;
-        for slot in self.slots.iter_mut().filter(|slot| slot.in_flight) {
-            self.submissions.push(&slot.command)?;
-            slot.submitted_tick = self.tick;
+        for command in self.slots.resubmit(self.tick) {
+            self.submissions.push(command);
             resubmitted += 1;
         }
         self.ring_doorbell();
-        Ok(resubmitted)
+        resubmitted
     }
 
     /// Gives up all commands in flight: nobody waits for them any more.
     pub(crate) fn abandon(&mut self) {
-        (0..self.slots.len()).for_each(|slot| self.abandon_slot(slot));
+        (0..self.slots.count()).for_each(|slot| self.abandon_slot(slot));
     }
 
     /// Gives up the command of a slot, if one is in flight.
     pub(crate) fn abandon_slot(&mut self, slot: usize) {
-        let slot = &mut self.slots[slot];
-        if std::mem::take(&mut slot.in_flight) {
-            self.free.push(CommandId(slot.command.identifier()).next_generation());
+        if let Some(id) = self.slots.in_flight(slot) {
+            self.slots.free(id.next_generation());
         }
     }
 }

@@ -38,8 +38,8 @@ impl Controller {
         disable(self.link.registers(), self.capabilities)?;
         self.free_abandoned()?;
         self.admin.abandon();
-        self.admin.clear()?;
-        self.admin.resubmit_in_flight()?;
+        self.admin.clear();
+        self.admin.resubmit_in_flight();
         let again = self.enable().and_then(|()| self.check_unchanged());
         if again.is_err() {
             // It may be another disk, so disable it: nothing may be written to it. The first error is the one to
@@ -68,9 +68,9 @@ impl Controller {
     /// # Errors
     /// [`NvmeError`]
     pub fn renew(&mut self, queue: &mut QueuePair) -> Result<usize, NvmeError> {
-        queue.clear()?;
+        queue.clear();
         self.create(queue.layout)?;
-        Ok(queue.resubmit_in_flight()?)
+        Ok(queue.resubmit_in_flight())
     }
 
     /// Reads the error log, newest entry first (Base, 5.16.1.2).

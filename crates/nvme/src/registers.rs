@@ -1,6 +1,7 @@
 //! Access to a controller's registers.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Registers of a real controller (mapped through VFIO) or an emulated one. Reads from an adapter that was removed
 /// return all ones.
@@ -16,6 +17,25 @@ pub trait Registers: Send + Sync + fmt::Debug {
     fn write_u32(&self, at: u64, value: u32);
     /// Writes a 64-bit register.
     fn write_u64(&self, at: u64, value: u64);
+}
+
+/// Registers that others use too.
+impl<R: Registers + ?Sized> Registers for Arc<R> {
+    fn read_u32(&self, at: u64) -> u32 {
+        (**self).read_u32(at)
+    }
+
+    fn read_u64(&self, at: u64) -> u64 {
+        (**self).read_u64(at)
+    }
+
+    fn write_u32(&self, at: u64, value: u32) {
+        (**self).write_u32(at, value);
+    }
+
+    fn write_u64(&self, at: u64, value: u64) {
+        (**self).write_u64(at, value);
+    }
 }
 
 /// Offsets beyond the BAR read as all ones, as for a removed adapter.

@@ -72,6 +72,7 @@ const LOG_ERRORS: u64 = 0x01;
 
 impl Command {
     /// A command with an opcode, a namespace and a data pointer; all else is zero.
+    #[inline]
     fn new(opcode: u8, namespace: u32, data: [u64; 2]) -> Self {
         let mut words = [0; COMMAND_BYTES / 8];
         words[0] = u64::from(opcode) | u64::from(namespace) << 32;
@@ -80,6 +81,7 @@ impl Command {
     }
 
     /// Sets command dwords 10 to 15, two per word.
+    #[inline]
     fn with(mut self, words: [u64; 3]) -> Self {
         self.0[5..].copy_from_slice(&words);
         self
@@ -87,6 +89,7 @@ impl Command {
 
     /// Sets the command identifier (CID).
     #[must_use]
+    #[inline]
     pub fn with_identifier(mut self, identifier: u16) -> Self {
         self.0[0] = self.0[0] & !0xffff_0000 | u64::from(identifier) << 16;
         self
@@ -105,6 +108,7 @@ impl Command {
     }
 
     /// Command identifier (CID).
+    #[inline]
     pub fn identifier(&self) -> u16 {
         (self.0[0] >> 16) as u16
     }
@@ -181,24 +185,36 @@ impl Command {
         Self::new(admin::GET_LOG_PAGE, u32::MAX, data).with([LOG_ERRORS | words_less_one << 16, 0, 0])
     }
 
+    /// A read, write or compare, by its opcode. The number of blocks is zero-based, as in the command (NLB).
+    #[inline]
+    pub(crate) fn transfer(
+        opcode: u8,
+        namespace: u32,
+        first: u64,
+        blocks_less_one: u16,
+        data: [u64; 2],
+    ) -> Self {
+        Self::new(opcode, namespace, data).with([first, blocks_less_one.into(), 0])
+    }
+
     /// Reads 1 to 65,536 blocks.
     pub fn read(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::new(nvm::READ, namespace, data).with([first, blocks_less_one(blocks), 0])
+        Self::transfer(nvm::READ, namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Writes 1 to 65,536 blocks.
     pub fn write(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::new(nvm::WRITE, namespace, data).with([first, blocks_less_one(blocks), 0])
+        Self::transfer(nvm::WRITE, namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Compares 1 to 65,536 blocks with data in memory.
     pub fn compare(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::new(nvm::COMPARE, namespace, data).with([first, blocks_less_one(blocks), 0])
+        Self::transfer(nvm::COMPARE, namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Sets 1 to 65,536 blocks to zero.
     pub fn write_zeroes(namespace: u32, first: u64, blocks: u32) -> Self {
-        Self::new(nvm::WRITE_ZEROES, namespace, [0; 2]).with([first, blocks_less_one(blocks), 0])
+        Self::new(nvm::WRITE_ZEROES, namespace, [0; 2]).with([first, blocks_less_one(blocks).into(), 0])
     }
 
     /// Flushes the volatile write cache.
@@ -227,8 +243,8 @@ fn size(queue: u16, entries: u16) -> u64 {
 }
 
 /// The zero-based number of blocks (NLB).
-fn blocks_less_one(blocks: u32) -> u64 {
-    u64::from(blocks.saturating_sub(1)) & 0xffff
+fn blocks_less_one(blocks: u32) -> u16 {
+    blocks.saturating_sub(1) as u16
 }
 
 #[cfg(test)]

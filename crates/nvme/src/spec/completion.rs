@@ -17,6 +17,7 @@ impl Completion {
     }
 
     /// Dword 0, specific to the command.
+    #[inline]
     pub fn result(&self) -> u32 {
         self.0[0] as u32
     }
@@ -32,16 +33,19 @@ impl Completion {
     }
 
     /// Command identifier (CID).
+    #[inline]
     pub fn identifier(&self) -> u16 {
         (self.0[1] >> 32) as u16
     }
 
     /// Phase tag. It is inverted on each pass through the queue, which marks new entries.
+    #[inline]
     pub fn phase(&self) -> bool {
         self.0[1] >> 48 & 1 == 1
     }
 
     /// Status field.
+    #[inline]
     pub fn status(&self) -> Status {
         Status((self.0[1] >> 49) as u16)
     }

@@ -125,6 +125,7 @@ impl Namespace {
     }
 
     /// Bytes of a logical block.
+    #[inline]
     pub fn block_bytes(&self) -> u64 {
         1 << self.block_shift
     }

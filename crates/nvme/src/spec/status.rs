@@ -102,6 +102,7 @@ impl Status {
     }
 
     /// Whether the command succeeded.
+    #[inline]
     pub fn is_success(self) -> bool {
         self.0 & 0x7ff == 0
     }
