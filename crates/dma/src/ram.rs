@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
+/// The same, as a length.
+const WORD_BYTES: usize = WORD as usize;
 
 /// The words of a table page, little-endian.
 pub(crate) type TablePage = [AtomicU64; (FRAME_BYTES / WORD) as usize];
@@ -174,9 +176,17 @@ impl Ram {
     /// # Errors
     /// If a part is outside the memory; then `into` is unchanged.
     pub fn read(&self, at: MemoryAddress, into: &mut [u8]) -> Result<(), NoMemory> {
-        for (word, offset, bytes) in self.pieces(at, into.len())? {
-            let value = word.load(Ordering::Relaxed).to_le_bytes();
-            into[bytes.clone()].copy_from_slice(&value[offset..offset + bytes.len()]);
+        let Access { first, whole, last } = self.access(at, into.len())?;
+        let (into_first, into) = into.split_at_mut(first.as_ref().map_or(0, Part::bytes));
+        let (into_whole, into_last) = into.split_at_mut(whole.len() * WORD_BYTES);
+        if let Some(part) = first {
+            part.read(into_first);
+        }
+        for (word, into) in whole.iter().zip(into_whole.chunks_exact_mut(WORD_BYTES)) {
+            into.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        if let Some(part) = last {
+            part.read(into_last);
         }
         Ok(())
     }
@@ -186,19 +196,19 @@ impl Ram {
     /// # Errors
     /// If a part is outside the memory; then nothing is written.
     pub fn write(&self, at: MemoryAddress, from: &[u8]) -> Result<(), NoMemory> {
-        for (word, offset, bytes) in self.pieces(at, from.len())? {
-            let piece = &from[bytes];
-            if let Ok(whole) = piece.try_into() {
-                word.store(u64::from_le_bytes(whole), Ordering::Relaxed);
-                continue;
-            }
-            let change = |old: u64| {
-                let mut value = old.to_le_bytes();
-                value[offset..offset + piece.len()].copy_from_slice(piece);
-                Some(u64::from_le_bytes(value))
-            };
-            // Other bytes of the word may belong to another thread, so exchange atomically.
-            let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        let Access { first, whole, last } = self.access(at, from.len())?;
+        let (from_first, from) = from.split_at(first.as_ref().map_or(0, Part::bytes));
+        let (from_whole, from_last) = from.split_at(whole.len() * WORD_BYTES);
+        if let Some(part) = first {
+            part.write(from_first);
+        }
+        for (word, from) in whole.iter().zip(from_whole.chunks_exact(WORD_BYTES)) {
+            let mut bytes = [0; WORD_BYTES];
+            bytes.copy_from_slice(from);
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+        if let Some(part) = last {
+            part.write(from_last);
         }
         Ok(())
     }
@@ -274,19 +284,55 @@ impl Ram {
         Ok(&self.words[(offset / WORD) as usize..end.div_ceil(WORD).max(offset / WORD) as usize])
     }
 
-    /// The words that an access touches, each with the offset of the first byte accessed in it and the range of the access's bytes.
-    fn pieces(
-        &self,
-        at: MemoryAddress,
-        bytes: usize,
-    ) -> Result<impl Iterator<Item = (&AtomicU64, usize, std::ops::Range<usize>)>, NoMemory> {
+    /// An access of so many bytes, in words.
+    #[inline]
+    fn access(&self, at: MemoryAddress, bytes: usize) -> Result<Access<'_>, NoMemory> {
         let words = self.words(at, bytes)?;
         let within = (at.0.wrapping_sub(self.base.0) % WORD) as usize;
-        Ok(words.iter().enumerate().map(move |(place, word)| {
-            let from = (place * WORD as usize).max(within) - within;
-            let to = ((place + 1) * WORD as usize - within).min(bytes);
-            (word, if place == 0 { within } else { 0 }, from..to)
-        }))
+        let in_first = if within == 0 { 0 } else { bytes.min(WORD_BYTES - within) };
+        let (first, words) = words.split_at(usize::from(in_first > 0));
+        let (in_whole, in_last) = ((bytes - in_first) / WORD_BYTES, (bytes - in_first) % WORD_BYTES);
+        let (whole, last) = words.split_at(in_whole);
+        let first = first.first().map(|word| Part { word, bytes: within..within + in_first });
+        let last = last.first().map(|word| Part { word, bytes: 0..in_last });
+        Ok(Access { first, whole, last })
+    }
+}
+
+/// An access: a part of a word, whole words, and a part of a word. Whole words have a loop of their own, which takes 3 instructions
+/// a word.
+struct Access<'a> {
+    first: Option<Part<'a>>,
+    whole: &'a [AtomicU64],
+    last: Option<Part<'a>>,
+}
+
+/// The bytes of a word that an access touches.
+struct Part<'a> {
+    word: &'a AtomicU64,
+    bytes: std::ops::Range<usize>,
+}
+
+impl Part<'_> {
+    /// How many bytes it has.
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Reads it into as many bytes.
+    fn read(self, into: &mut [u8]) {
+        into.copy_from_slice(&self.word.load(Ordering::Relaxed).to_le_bytes()[self.bytes]);
+    }
+
+    /// Writes it from as many bytes.
+    fn write(self, from: &[u8]) {
+        let change = |old: u64| {
+            let mut value = old.to_le_bytes();
+            value[self.bytes.clone()].copy_from_slice(from);
+            Some(u64::from_le_bytes(value))
+        };
+        // Other bytes of the word may belong to another thread, so exchange atomically.
+        let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 }
 
