@@ -117,6 +117,8 @@ struct RequestSlot {
 pub struct Chunk {
     disk: Backend,
     slots: Vec<RequestSlot>,
+    /// The slots that are free. The one used last is the next: its buffer is still in the cache.
+    free: Vec<u16>,
     blocks: u64,
     block_shift: u8,
     /// Most bytes of a request: the size of its buffer.
@@ -157,6 +159,7 @@ impl Chunk {
         Self {
             disk,
             slots: (0..requests).map(free).collect(),
+            free: (0..requests).rev().collect(),
             blocks,
             block_shift,
             request_bytes,
@@ -197,7 +200,11 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then the content of `into` is undefined.
     pub fn read(&mut self, first: u64, into: &mut [u8]) -> Result<(), ChunkError> {
-        self.listio(&mut [Item::Read { first, into }]).pop().unwrap_or(Ok(()))
+        if into.len() > self.request_bytes {
+            return self.listio(&mut [Item::Read { first, into }]).pop().unwrap_or(Ok(()));
+        }
+        let request = self.begin_read(first, self.count_blocks(into.len())?)?;
+        self.aresult(request, into, Wait::Yes).map(|_| ())
     }
 
     /// Writes blocks from `first` on.
@@ -205,7 +212,11 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then each block may be old or new.
     pub fn write(&mut self, first: u64, from: &[u8]) -> Result<(), ChunkError> {
-        self.listio(&mut [Item::Write { first, from }]).pop().unwrap_or(Ok(()))
+        if from.len() > self.request_bytes {
+            return self.listio(&mut [Item::Write { first, from }]).pop().unwrap_or(Ok(()));
+        }
+        let request = self.begin_write(first, from)?;
+        self.aresult(request, &mut [], Wait::Yes).map(|_| ())
     }
 
     /// Flushes the volatile write cache: completed writes survive a power failure.
@@ -273,19 +284,13 @@ impl Chunk {
     ) -> Result<Option<usize>, ChunkError> {
         loop {
             let slot = self.slots.get_mut(usize::from(request.slot));
-            let slot =
-                slot.filter(|slot| slot.generation == request.generation).ok_or(ChunkError::NoRequest)?;
-            match std::mem::replace(&mut slot.state, RequestState::Free) {
+            let Some(slot) = slot.filter(|slot| slot.generation == request.generation) else {
+                return Err(ChunkError::NoRequest);
+            };
+            match slot.state {
                 RequestState::Free => return Err(ChunkError::NoRequest),
-                RequestState::InFlight => slot.state = RequestState::InFlight,
-                RequestState::Ended(result) => {
-                    slot.generation += 1;
-                    let bytes = slot.read_bytes;
-                    result?;
-                    let taken = bytes.min(into.len());
-                    self.copy_out(request.slot, &mut into[..taken])?;
-                    return Ok(Some(bytes));
-                }
+                RequestState::InFlight => {}
+                RequestState::Ended(_) => return self.fetch_result(request.slot, into).map(Some),
             }
             self.process_completions(wait);
             let is_in_flight = matches!(self.slots[usize::from(request.slot)].state, RequestState::InFlight);
@@ -293,6 +298,20 @@ impl Chunk {
                 return Ok(None);
             }
         }
+    }
+
+    /// Fetches the result of an ended request, and frees its slot. Returns the number of bytes read, of which as many as fit are in `into`.
+    fn fetch_result(&mut self, place: u16, into: &mut [u8]) -> Result<usize, ChunkError> {
+        let slot = &mut self.slots[usize::from(place)];
+        slot.generation += 1;
+        let (bytes, ended) = (slot.read_bytes, std::mem::replace(&mut slot.state, RequestState::Free));
+        self.free.push(place);
+        if let RequestState::Ended(result) = ended {
+            result?;
+        }
+        let taken = bytes.min(into.len());
+        self.copy_out(place, &mut into[..taken])?;
+        Ok(bytes)
     }
 
     /// Executes requests of any length, as many at once as there are slots. Returns each one's result after all have
@@ -431,24 +450,22 @@ impl Chunk {
     /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell) or
     /// [`process_completions`](Self::process_completions): one doorbell write for any number of requests.
     fn begin(&mut self, operation: Operation, from: &[u8], read_bytes: usize) -> Result<Request, ChunkError> {
-        let is_free = |slot: &RequestSlot| matches!(slot.state, RequestState::Free);
-        let place = self.slots.iter().position(is_free);
-        let place = place.ok_or(ChunkError::NoFreeSlot { requests: self.slots.len() })?;
+        let Some(place) = self.free.last().copied() else {
+            return Err(ChunkError::NoFreeSlot { requests: self.slots.len() });
+        };
+        let mut state = RequestState::InFlight;
         match &mut self.disk {
-            Backend::Drive(drive) => drive.begin(place as u16, operation, from)?,
+            Backend::Drive(drive) => drive.begin(place, operation, from)?,
             #[cfg(target_os = "linux")]
-            Backend::FileRing(file) => file.begin(place as u16, operation, from)?,
-            Backend::Backing(file) => {
-                let result = file.execute(place as u16, operation, from);
-                self.slots[place].state = RequestState::Ended(result);
-            }
+            Backend::FileRing(file) => file.begin(place, operation, from)?,
+            Backend::Backing(file) => state = RequestState::Ended(file.execute(place, operation, from)),
         }
-        let slot = &mut self.slots[place];
-        let request = Request { slot: place as u16, generation: slot.generation };
-        slot.read_bytes = read_bytes;
-        if is_free(slot) {
-            slot.state = RequestState::InFlight;
-        } else {
+        self.free.pop();
+        let slot = &mut self.slots[usize::from(place)];
+        let request = Request { slot: place, generation: slot.generation };
+        let has_ended = matches!(state, RequestState::Ended(_));
+        (slot.state, slot.read_bytes) = (state, read_bytes);
+        if has_ended {
             self.note_end(request);
         }
         Ok(request)
@@ -492,17 +509,17 @@ impl Chunk {
     /// The number of blocks in `bytes`. Fails if it is not a whole number, or zero.
     fn count_blocks(&self, bytes: usize) -> Result<u64, ChunkError> {
         let block_bytes = self.block_bytes();
-        let is_whole = bytes > 0 && bytes % block_bytes == 0;
-        is_whole
-            .then_some((bytes >> self.block_shift) as u64)
-            .ok_or(ChunkError::PartialBlock { bytes, block_bytes })
+        if bytes == 0 || bytes & (block_bytes - 1) != 0 {
+            return Err(ChunkError::PartialBlock { bytes, block_bytes });
+        }
+        Ok((bytes >> self.block_shift) as u64)
     }
 
     /// Checks that `count` blocks from `first`, at least one, are within the disk.
     fn check(&self, first: u64, count: u64) -> Result<(), ChunkError> {
         let blocks = self.blocks;
         let is_within = count > 0 && first.checked_add(count).is_some_and(|end| end <= blocks);
-        is_within.then_some(()).ok_or(ChunkError::OutOfRange { first, count, blocks })
+        if is_within { Ok(()) } else { Err(ChunkError::OutOfRange { first, count, blocks }) }
     }
 
     /// Checks a request's blocks and returns its length in bytes.

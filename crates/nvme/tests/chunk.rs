@@ -151,6 +151,12 @@ fn results_come_by_request() {
             );
             assert!(matches!(chunk.aresult(request, &mut read, Wait::Yes), Err(ChunkError::NoRequest)));
         }
+        // A slot is used again, and a handle of its earlier use leads nowhere.
+        let again = chunk.aread(3, 2).unwrap();
+        for request in reads {
+            assert!(matches!(chunk.aresult(request, &mut read, Wait::Yes), Err(ChunkError::NoRequest)));
+        }
+        assert_eq!(chunk.aresult(again, &mut read, Wait::Yes).unwrap(), Some(2 * BLOCK));
         chunk.write_zeroes(0, 100).unwrap();
         chunk.deallocate(0, BLOCKS).unwrap();
         chunk.flush().unwrap();
@@ -175,6 +181,9 @@ fn lists_are_of_any_length() {
         assert!(matches!(results[1], Err(ChunkError::OutOfRange { first: 600, .. })));
         assert!(matches!(results[2], Err(ChunkError::PartialBlock { bytes: 7, .. })));
         assert!(all == data && last == data[255 * BLOCK..]);
+        all.fill(0);
+        chunk.read(100, &mut all).unwrap();
+        assert!(all == data, "a read alone is of any length too");
     }
 }
 

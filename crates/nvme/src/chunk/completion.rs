@@ -50,6 +50,7 @@ impl Chunk {
             };
             slot.generation += 1;
             let bytes = slot.read_bytes;
+            self.free.push(request.slot);
             number += 1;
             each(Completion { chunk: self, request, bytes, result: Some(result) });
         }
