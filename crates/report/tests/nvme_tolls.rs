@@ -49,8 +49,9 @@ fn of_the_kernel(dma_path: &str) -> impl Iterator<Item = (&'static str, String, 
         .chain(OTHERS.into_iter().map(on(format!("{dma_path}-ways"))))
 }
 
-/// The aims: the most instructions of an I/O of the library, and by which factor that is below `pread`.
-const INSTRUCTIONS_MAX: f64 = 300.0;
+/// The aims: the most instructions of an I/O of the library in a batch and alone, and by which factor the first is below `pread`.
+const INSTRUCTIONS_MAX: f64 = 150.0;
+const ALONE_MAX: f64 = 250.0;
 const TIMES_LESS: f64 = 12.0;
 
 const HEAD: &str = "\
@@ -145,11 +146,12 @@ fn aims(sheets: &[TollSheet]) -> String {
     let batched = like_for_like("batched and polled", toll(STRICT_WAYS, POLLED), library);
     let is_met = |met| if met { "met" } else { "not met yet" };
     format!(
-        "\n**Aims.**\n\n- A read of the library takes at most {INSTRUCTIONS_MAX} instructions: {}, with {:.0}.\n\
+        "\n**Aims.**\n\n- A read of the library takes at most {INSTRUCTIONS_MAX} instructions in a batch, and {ALONE_MAX} alone: {}, with {:.0} and {:.0}.\n\
          - It takes {TIMES_LESS} times fewer than `pread`: {}, with {less:.1}. That compares a batch with one read at a time. Like for like,\n  {alone}; {batched}.\n\
          - It needs no invalidation, no table entry and no hypercall: {}.\n",
-        is_met(of(library) <= INSTRUCTIONS_MAX),
+        is_met(of(library) <= INSTRUCTIONS_MAX && of(toll(USER, ALONE)) <= ALONE_MAX),
         of(library),
+        of(toll(USER, ALONE)),
         is_met(less >= TIMES_LESS),
         is_met(
             [Event::Invalidations, Event::TableEntries, Event::Hypercalls]
@@ -162,7 +164,7 @@ fn aims(sheets: &[TollSheet]) -> String {
 /// Flame graphs of the library's instructions, each from one run.
 fn flames(sheets: &[TollSheet]) -> String {
     let mut text = "\nThe library's instructions by function, for one read at a time and for a batch. rustc inlines most functions into their callers; what\n\
-                    remains is `batch`, the loop that submits reads and reaps completions.\n"
+                    remains is `read_batch`, the loop that submits reads and reaps completions.\n"
         .to_owned();
     for (words, workload) in LIBRARYS {
         let file = format!("nvme-tolls/flame-{USER}-{workload}.svg");
