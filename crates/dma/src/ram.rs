@@ -33,7 +33,7 @@ impl fmt::Debug for Ram {
 }
 
 /// Both variants are just a pointer and a length, so finding a word needs no branch on the variant. A third field in
-/// one of them cost an NVMe command 12 instructions while its rings were found so for each.
+/// one of them cost an NVMe command 12 instructions while each looked for its ring's words.
 enum Words {
     /// A model's memory, at addresses that the model chooses.
     Modelled(Box<[AtomicU64]>),
