@@ -156,6 +156,11 @@ impl Disk {
         })
     }
 
+    /// Whether it is driven by this process, not by the kernel.
+    pub(crate) fn is_controllers(&self) -> bool {
+        matches!(self.kind, Kind::Controller(_))
+    }
+
     /// A queue for a thread, with at most this many requests at once.
     ///
     /// # Errors

@@ -42,16 +42,18 @@ pub(crate) fn errno_of(error: &ChunkError) -> Errno {
     }
 }
 
-/// Sets the calling thread's `errno`.
-pub(crate) fn set(errno: Errno) {
+/// A C function's return value: `Err` sets the thread's `errno` and returns -1. A call that succeeds leaves `errno` as it was, although it may
+/// have waited for a lock, which changes it.
+pub(crate) fn returned(call: impl FnOnce() -> Result<c_int, Errno>) -> c_int {
     // SAFETY: the C library returns a pointer to the thread's own `errno`, which lives as long as the thread.
-    unsafe { *libc::__errno_location() = errno.raw_os_error() };
-}
-
-/// A C function's return value: `Err` sets `errno` and returns -1.
-pub(crate) fn returned(result: Result<c_int, Errno>) -> c_int {
-    result.unwrap_or_else(|errno| {
-        set(errno);
-        -1
-    })
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: only this thread uses it.
+    let before = unsafe { errno.read() };
+    let (after, value) = match call() {
+        Ok(value) => (before, value),
+        Err(error) => (error.raw_os_error(), -1),
+    };
+    // SAFETY: the same.
+    unsafe { errno.write(after) };
+    value
 }

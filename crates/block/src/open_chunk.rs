@@ -466,8 +466,9 @@ impl OpenChunk {
     /// The same chunk for a child process, with queues of its own. The parent's threads and queues do not exist there.
     ///
     /// # Errors
-    /// `EBUSY` if commands were in flight, `EINVAL` for more access than the chunk has.
-    pub(crate) fn clone_after_fork(&self, mode: i32) -> Result<Self, Errno> {
+    /// `EBUSY` if commands were in flight, `EINVAL` for more access than the chunk has. `EOPNOTSUPP` if the chunk is on a controller and
+    /// `is_parents`: the queues are in the parent's memory.
+    pub(crate) fn clone_after_fork(&self, mode: i32, is_parents: bool) -> Result<Self, Errno> {
         if self.tags.in_use() > 0 {
             return Err(Errno::BUSY);
         }
@@ -475,6 +476,9 @@ impl OpenChunk {
         let has = self.options.access;
         if wanted.reads && !has.reads || wanted.writes && !has.writes {
             return Err(Errno::INVAL);
+        }
+        if is_parents && self.disk()?.is_controllers() {
+            return Err(Errno::OPNOTSUPP);
         }
         let space = match &self.space {
             Space::Physical(blocks) => Space::Physical(*blocks),

@@ -140,10 +140,13 @@ pub(crate) fn clone_after_fork(id: i32, mode: i32) -> Result<(), Errno> {
     let mut table = write();
     let entry = usize::try_from(id).ok().and_then(|id| table.chunks.get_mut(id)?.as_mut());
     let entry = entry.ok_or(Errno::INVAL)?;
-    let chunk = Arc::new(entry.chunk.clone_after_fork(mode)?);
+    let is_parents = entry.forks != FORKS.load(Ordering::Relaxed);
+    let chunk = Arc::new(entry.chunk.clone_after_fork(mode, is_parents)?);
     let old = std::mem::replace(&mut entry.chunk, chunk);
-    // The parent's rings and queues must not be closed here.
-    std::mem::forget(old);
+    if is_parents {
+        // Its rings and queues must not be closed here.
+        std::mem::forget(old);
+    }
     entry.forks = FORKS.load(Ordering::Relaxed);
     changed();
     Ok(())

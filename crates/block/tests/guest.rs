@@ -203,7 +203,7 @@ fn block_tests_have_the_original_library_s_results_on_nvme() {
     let library = folder.path().join("original/libcflsh_block.so");
     fs::copy(folder.path().join("library/lib/libiotoll_block.so.0"), &library).unwrap();
     let tests = folder.path().join("bin/block_tests");
-    let expected = fs::read_to_string(here.join("tests/capiflash/results-block.txt")).unwrap();
+    let expected = fs::read_to_string(here.join("tests/capiflash/results-block-controller.txt")).unwrap();
     let mut script =
         format!("export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={ADAPTER}\n{}", bind_to("vfio-pci"),);
     for test in expected.lines().filter_map(|line| line.split_once(' ')).map(|(test, _)| test) {

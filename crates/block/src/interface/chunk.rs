@@ -43,7 +43,7 @@ pub unsafe extern "C" fn cblk_open(
     }
     // SAFETY: the caller's promise.
     let path = unsafe { path_of(path) };
-    returned(path.and_then(|path| open(&path, max_num_requests, mode, flags)))
+    returned(|| path.and_then(|path| open(&path, max_num_requests, mode, flags)))
 }
 
 /// Closes a chunk.
@@ -52,7 +52,7 @@ pub extern "C" fn cblk_close(chunk_id: c_int, flags: c_int) -> c_int {
     if flags & CBLK_GROUP_MASK != 0 {
         return group::cblk_cg_close(chunk_id, flags & !CBLK_GROUP_ID);
     }
-    returned(table::close(chunk_id).map(|()| 0))
+    returned(|| table::close(chunk_id).map(|()| 0))
 }
 
 /// The size of the disk that a chunk is on.
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn cblk_get_lun_size(chunk_id: c_int, nblocks: *mut usize,
         return unsafe { group::cblk_cg_get_lun_size(chunk_id, nblocks, flags & !CBLK_GROUP_ID) };
     }
     // SAFETY: the caller's promise.
-    returned(unsafe { size(chunk_id, nblocks, OpenChunk::disk_blocks) })
+    returned(|| unsafe { size(chunk_id, nblocks, OpenChunk::disk_blocks) })
 }
 
 /// A chunk's size.
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn cblk_get_size(chunk_id: c_int, nblocks: *mut usize, fla
         return unsafe { group::cblk_cg_get_size(chunk_id, nblocks, flags & !CBLK_GROUP_ID) };
     }
     // SAFETY: the caller's promise.
-    returned(unsafe { size(chunk_id, nblocks, OpenChunk::blocks) })
+    returned(|| unsafe { size(chunk_id, nblocks, OpenChunk::blocks) })
 }
 
 /// # Safety
@@ -101,7 +101,7 @@ pub extern "C" fn cblk_set_size(chunk_id: c_int, nblocks: usize, flags: c_int) -
     if flags & CBLK_GROUP_MASK != 0 {
         return group::cblk_cg_set_size(chunk_id, nblocks, flags & !CBLK_GROUP_ID);
     }
-    returned(table::with(chunk_id, |chunk| chunk.set_size(nblocks as u64)).map(|()| 0))
+    returned(|| table::with(chunk_id, |chunk| chunk.set_size(nblocks as u64)).map(|()| 0))
 }
 
 /// A chunk's statistics.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn cblk_get_stats(chunk_id: c_int, stats: *mut ChunkStats,
         unsafe { stats.write(all) };
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// A chunk's attributes. The flags that it has are added to those that `attr` has.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn cblk_get_attrs(chunk_id: c_int, attr: *mut ChunkAttrs, 
         attr.flags1 |= flags;
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// # Safety
@@ -155,7 +155,7 @@ unsafe fn execute(chunk_id: c_int, transfer: Transfer) -> c_int {
     // SAFETY: the caller's promise.
     let issue = unsafe { transfer.blocking() };
     let execute = |chunk: &OpenChunk| issue.and_then(|issue| chunk.execute(&issue));
-    returned(table::with(chunk_id, execute).map(|blocks| blocks as c_int))
+    returned(|| table::with(chunk_id, execute).map(|blocks| blocks as c_int))
 }
 
 /// Reads, and waits for the data.
@@ -245,7 +245,7 @@ pub(super) unsafe fn begin(
         }
         Ok(0)
     };
-    returned(begin())
+    returned(begin)
 }
 
 /// Begins to read.
@@ -327,7 +327,7 @@ pub unsafe extern "C" fn cblk_aresult(
         *status = 0;
         table::with(chunk_id, |chunk| result(chunk, tag, flags))
     };
-    returned(fetch())
+    returned(fetch)
 }
 
 /// The same for a chunk.
@@ -346,5 +346,5 @@ pub extern "C" fn cblk_clone_after_fork(chunk_id: c_int, mode: c_int, flags: c_i
     if flags & CBLK_GROUP_MASK != 0 {
         return group::cblk_cg_clone_after_fork(chunk_id, mode, flags & !CBLK_GROUP_ID);
     }
-    returned(table::clone_after_fork(chunk_id, mode).map(|()| 0))
+    returned(|| table::clone_after_fork(chunk_id, mode).map(|()| 0))
 }

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn cblk_cg_open(
         let paths = if is_striped { stripes(&path) } else { vec![path; chunks] };
         open_all(&paths, max_num_requests, mode, flags & !CBLK_GROUP_MASK, is_striped)
     };
-    returned(open())
+    returned(open)
 }
 
 /// The paths of a group of stripes: with commas between them, since PCI addresses have colons of their own, or with colons.
@@ -96,13 +96,13 @@ pub extern "C" fn cblk_cg_close(cgid: c_int, _flags: c_int) -> c_int {
         table::remove_group(cgid);
         result
     };
-    returned(close())
+    returned(close)
 }
 
 /// How many chunks a group has.
 #[unsafe(no_mangle)]
 pub extern "C" fn cblk_cg_get_num_chunks(cgid: c_int, _flags: c_int) -> c_int {
-    returned(table::group(cgid).map(|group| group.chunks.len() as c_int))
+    returned(|| table::group(cgid).map(|group| group.chunks.len() as c_int))
 }
 
 /// The sum of a group's statistics.
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cblk_cg_get_stats(cgid: c_int, stats: *mut ChunkStats, 
         }
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// The least that a group's chunks have in common.
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn cblk_cg_get_attrs(cgid: c_int, attr: *mut ChunkAttrs, _
         };
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// The size of a group's disks.
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn cblk_cg_get_lun_size(cgid: c_int, nblocks: *mut usize, 
                 as usize;
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// A group's size.
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn cblk_cg_get_size(cgid: c_int, nblocks: *mut usize, _fla
         *nblocks = all as usize;
         Ok(0)
     };
-    returned(read())
+    returned(read)
 }
 
 /// Changes the size of a group of stripes on virtual LUNs.
@@ -203,7 +203,7 @@ pub extern "C" fn cblk_cg_set_size(cgid: c_int, nblocks: usize, flags: c_int) ->
         group.chunks.iter().try_for_each(|chunk| table::with(*chunk, |it| it.set_size(each)))?;
         Ok(0)
     };
-    returned(set())
+    returned(set)
 }
 
 /// The chunk for a block of a group, with the block's number there.
@@ -232,7 +232,7 @@ unsafe fn execute(cgid: c_int, kind: Kind, buffer: *mut c_void, first: i64, bloc
                 Kind::Unmap => chunk::cblk_unmap(chunk, buffer, first, blocks, 0),
             }
         },
-        Err(error) => returned(Err(error)),
+        Err(error) => returned(|| Err(error)),
     }
 }
 
@@ -294,7 +294,7 @@ unsafe fn begin_in(
     flags: c_int,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let Some(tag) = (unsafe { tag.as_mut() }) else { return returned(Err(Errno::INVAL)) };
+    let Some(tag) = (unsafe { tag.as_mut() }) else { return returned(|| Err(Errno::INVAL)) };
     match place(cgid, transfer.first, transfer.blocks) {
         Ok((chunk, first)) => {
             (tag.id, transfer.first) = (chunk, first);
@@ -305,7 +305,7 @@ unsafe fn begin_in(
             }
             begun
         }
-        Err(error) => returned(Err(error)),
+        Err(error) => returned(|| Err(error)),
     }
 }
 
@@ -406,7 +406,7 @@ pub unsafe extern "C" fn cblk_cg_aresult(
             std::thread::yield_now();
         }
     };
-    returned(fetch())
+    returned(fetch)
 }
 
 /// Makes a parent's group usable in its child.
@@ -418,7 +418,7 @@ pub extern "C" fn cblk_cg_clone_after_fork(cgid: c_int, mode: c_int, flags: c_in
         Ok(0)
     };
     let _ = flags & CBLK_GROUP_ID;
-    returned(clone())
+    returned(clone)
 }
 
 impl ChunkStats {

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn cblk_listio(
         *completed = lists.completed as c_int;
         result
     };
-    returned(call())
+    returned(call)
 }
 
 /// # Safety

@@ -8,7 +8,7 @@ use std::ptr;
 /// Empties a disk's volatile write cache: writes that have ended survive a power failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn iotoll_block_flush(chunk_id: c_int) -> c_int {
-    returned(table::with(chunk_id, |chunk| chunk.flush()).map(|()| 0))
+    returned(|| table::with(chunk_id, |chunk| chunk.flush()).map(|()| 0))
 }
 
 /// Copies why this thread's last call failed, where more is known than its `errno`, with a zero byte after it. Returns its length without

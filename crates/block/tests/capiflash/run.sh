@@ -4,7 +4,8 @@
 #     sh crates/block/tests/capiflash/run.sh FOLDER LIBRARY block|kv [DISK]
 #
 # LIBRARY is the folder whose libcflsh_block.so or libiotoll_block.so.0 is tested. DISK is what the library opens: a file by default, which is made for
-# each test. results-block.txt and results-kv.txt, beside this script, have the results with the original library on files.
+# each test. results-block.txt and results-kv.txt, beside this script, have the results with the original library on files;
+# results-block-controller.txt has those of this library on a controller, whose chunks can't be cloned into a child.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 bin=$(cd "$1" && pwd)/bin

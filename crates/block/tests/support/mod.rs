@@ -14,10 +14,18 @@ pub(crate) const BLOCK: usize = 4096;
 /// Error number of a failure.
 pub(crate) type Errno = c_int;
 
-fn checked(returned: c_int) -> Result<c_int, Errno> {
-    match returned {
-        -1 => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
-        other => Ok(other),
+/// Calls a function, which must leave `errno` alone if it succeeds.
+fn checked(call: impl FnOnce() -> c_int) -> Result<c_int, Errno> {
+    const BEFORE: c_int = 77;
+    // SAFETY: the thread's own `errno`.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    *errno = BEFORE;
+    match call() {
+        -1 => Err(*errno),
+        other => {
+            assert_eq!(*errno, BEFORE);
+            Ok(other)
+        }
     }
 }
 
@@ -35,11 +43,11 @@ impl Chunk {
     pub(crate) fn open(path: &str, commands: c_int, mode: c_int, flags: c_int) -> Result<Self, Errno> {
         let path = CString::new(path).unwrap();
         // SAFETY: the path ends with a zero byte.
-        checked(unsafe { cblk_open(path.as_ptr(), commands, mode, 0, flags) }).map(Self)
+        checked(|| unsafe { cblk_open(path.as_ptr(), commands, mode, 0, flags) }).map(Self)
     }
 
     pub(crate) fn close(self) -> Result<c_int, Errno> {
-        let closed = checked(cblk_close(self.0, 0));
+        let closed = checked(|| cblk_close(self.0, 0));
         if closed.is_ok() {
             std::mem::forget(self);
         }
@@ -47,26 +55,28 @@ impl Chunk {
     }
 
     pub(crate) fn set_size(&self, blocks: usize) -> Result<c_int, Errno> {
-        checked(cblk_set_size(self.0, blocks, 0))
+        checked(|| cblk_set_size(self.0, blocks, 0))
     }
 
     pub(crate) fn read(&self, first: i64, blocks: usize) -> Result<Vec<u8>, Errno> {
         let mut data = vec![0xee; blocks * BLOCK];
         // SAFETY: the buffer has as many bytes.
-        let read = checked(unsafe { cblk_read(self.0, data.as_mut_ptr().cast(), first, blocks, 0) })?;
+        let read = checked(|| unsafe { cblk_read(self.0, data.as_mut_ptr().cast(), first, blocks, 0) })?;
         assert_eq!(read as usize, blocks);
         Ok(data)
     }
 
     pub(crate) fn write(&self, first: i64, data: &[u8]) -> Result<c_int, Errno> {
         // SAFETY: the buffer has as many bytes, which are only read.
-        checked(unsafe { cblk_write(self.0, data.as_ptr().cast_mut().cast(), first, data.len() / BLOCK, 0) })
+        checked(|| unsafe {
+            cblk_write(self.0, data.as_ptr().cast_mut().cast(), first, data.len() / BLOCK, 0)
+        })
     }
 
     pub(crate) fn unmap(&self, first: i64, blocks: usize) -> Result<c_int, Errno> {
         let mut unused = [0_u8; BLOCK];
         // SAFETY: the buffer is not used.
-        checked(unsafe { cblk_unmap(self.0, unused.as_mut_ptr().cast(), first, blocks, 0) })
+        checked(|| unsafe { cblk_unmap(self.0, unused.as_mut_ptr().cast(), first, blocks, 0) })
     }
 
     /// Begins to read into memory that lives until the result is fetched.
@@ -79,7 +89,7 @@ impl Chunk {
     ) -> Result<c_int, Errno> {
         let (into, blocks) = (data.as_mut_ptr().cast(), data.len() / BLOCK);
         // SAFETY: the tests fetch results before they drop their data.
-        checked(unsafe {
+        checked(|| unsafe {
             cblk_aread(self.0, into, first, blocks, &raw mut tag, std::ptr::null_mut(), flags)
         })?;
         Ok(tag)
@@ -95,7 +105,7 @@ impl Chunk {
     ) -> Result<c_int, Errno> {
         let (from, blocks) = (data.as_ptr().cast_mut().cast(), data.len() / BLOCK);
         // SAFETY: as for `aread`; the data is only read.
-        checked(unsafe { cblk_awrite(self.0, from, first, blocks, &raw mut tag, status, flags) })?;
+        checked(|| unsafe { cblk_awrite(self.0, from, first, blocks, &raw mut tag, status, flags) })?;
         Ok(tag)
     }
 
@@ -103,7 +113,7 @@ impl Chunk {
     pub(crate) fn aresult(&self, mut tag: c_int, flags: c_int) -> Result<(c_int, c_int), Errno> {
         let mut status = 0;
         // SAFETY: both can be written.
-        let blocks = checked(unsafe { cblk_aresult(self.0, &raw mut tag, &raw mut status, flags) })?;
+        let blocks = checked(|| unsafe { cblk_aresult(self.0, &raw mut tag, &raw mut status, flags) })?;
         Ok((tag, blocks))
     }
 
@@ -114,7 +124,7 @@ impl Chunk {
     pub(crate) fn stats(&self) -> ChunkStats {
         let mut stats = ChunkStats::default();
         // SAFETY: it can be written.
-        checked(unsafe { cblk_get_stats(self.0, &raw mut stats, 0) }).unwrap();
+        checked(|| unsafe { cblk_get_stats(self.0, &raw mut stats, 0) }).unwrap();
         stats
     }
 }
