@@ -156,6 +156,16 @@ impl Disk {
         })
     }
 
+    /// The controller and its namespace; `None` for a file or block device.
+    pub(crate) fn controller(&self) -> Option<(Arc<Mutex<Controller>>, Namespace)> {
+        match &self.kind {
+            Kind::Controller(Driven { driver: Some(driver), namespace, .. }) => {
+                Some((driver.controller(), *namespace))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is driven by this process, not by the kernel.
     pub(crate) fn is_controllers(&self) -> bool {
         matches!(self.kind, Kind::Controller(_))

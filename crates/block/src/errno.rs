@@ -42,6 +42,11 @@ pub(crate) fn errno_of(error: &ChunkError) -> Errno {
     }
 }
 
+/// Sets the thread's `errno`.
+pub(crate) fn set(errno: Errno) {
+    let _ = returned(|| Err(errno));
+}
+
 /// A C function's return value: `Err` sets the thread's `errno` and returns -1. A call that succeeds leaves `errno` as it was, although it may
 /// have waited for a lock, which changes it.
 pub(crate) fn returned(call: impl FnOnce() -> Result<c_int, Errno>) -> c_int {

@@ -6,6 +6,7 @@ pub mod chunk;
 pub mod group;
 pub mod list;
 pub mod own;
+pub mod queue;
 
 use crate::c_types::{
     ArwStatus, CBLK_ARESULT_NEXT_TAG, CBLK_ARESULT_USER_TAG, CBLK_ARW_USER_STATUS_FLAG,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   interface      cblk_*, cblk_cg_*, iotoll_block_*: arguments are checked, errors become errno
+//!     |            iotoll_queue_*: a DirectQueue, which is a queue pair of nvme and no more
 //!     |  table     identifiers -> chunks and groups; fork
 //!     v
 //!   OpenChunk      a chunk: its commands' tags, its blocks of the disk (space), a queue for each thread
@@ -31,6 +32,7 @@
 
 pub mod c_types;
 mod counts;
+pub mod direct_queue;
 mod disk;
 mod errno;
 pub mod interface;

@@ -439,27 +439,35 @@ impl OpenChunk {
     /// Ends all use, after a wait for its commands.
     ///
     /// # Errors
-    /// `EBUSY` if commands are in flight, or results were not fetched; then it stays open.
+    /// `EBUSY` if commands are in flight, or results were not fetched; the disk's if blocks can't be zeroed. Then it stays open.
     pub(crate) fn close(&self) -> Result<(), Errno> {
         if self.is_closing.swap(true, Ordering::AcqRel) {
             return Err(Errno::INVAL);
         }
+        let scrubs = self.options.scrubs && self.options.is_virtual;
+        let ended = self.wait_for_commands().and_then(|()| if scrubs { self.set_size(0) } else { Ok(()) });
+        if ended.is_err() {
+            self.is_closing.store(false, Ordering::Release);
+            return ended;
+        }
+        for (_, queue) in self.open_queues() {
+            // A controller that is lost keeps its queues until it is reset; no command is in them.
+            let _ = queue.close();
+        }
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(())
+    }
+
+    /// Waits until no command has a tag.
+    fn wait_for_commands(&self) -> Result<(), Errno> {
         let begun = Instant::now();
         while self.tags.in_use() > 0 {
             if begun.elapsed() >= WAIT_MAX {
-                self.is_closing.store(false, Ordering::Release);
                 return Err(Errno::BUSY);
             }
             self.harvest();
             thread::sleep(Duration::from_millis(1));
         }
-        if let (true, Space::Virtual(_)) = (self.options.scrubs, &self.space) {
-            self.set_size(0)?;
-        }
-        for (_, queue) in self.open_queues() {
-            queue.close().map_err(|error| errno_of(&error))?;
-        }
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(())
     }
 

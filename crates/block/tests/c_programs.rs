@@ -82,7 +82,9 @@ fn symbols_are_the_interface_s() {
         .iter()
         .flat_map(|header| header.split(['*', ' ', '\n']))
         .filter_map(|word| word.split_once('(').map(|(name, _)| name))
-        .filter(|name| name.starts_with("cblk_") || name.starts_with("iotoll_block_"))
+        .filter(|name| {
+            ["cblk_", "iotoll_block_", "iotoll_queue_"].iter().any(|prefix| name.starts_with(prefix))
+        })
         .map(|name| format!("{name}@@IOTOLL_BLOCK_0"))
         .collect();
     declared.sort();

@@ -174,6 +174,17 @@ fn virtual_luns_grow_and_shrink_with_their_data() {
         let is_zero = |block: i64| one.read(block, 1) == Ok(vec![0; BLOCK]);
         // What `other` had was zeroed; blocks that `one` freed without zeroing and got back directly have their old data.
         assert!((250..400).all(is_zero), "scrubbed blocks are zero");
+        one.set_size(50).unwrap();
+        other.set_size(350).unwrap();
+        other.write(349, &pattern(7)).unwrap();
+        assert_eq!(other.close(), Ok(0));
+        one.set_size(400).unwrap();
+        let whole = Chunk::open(&path, 0, libc::O_RDONLY, 0).unwrap();
+        assert_eq!(
+            (whole.read(0, 1), whole.read(399, 1)),
+            (Ok(pattern(0)), Ok(vec![0; BLOCK])),
+            "also when closed"
+        );
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use iotoll_block::c_types::{self as c, ArwStatus, ChunkAttrs, ChunkStats, GroupTag, Io};
+use iotoll_block::direct_queue::DirectCompletion;
 use std::fmt::Write;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -172,6 +173,10 @@ fn headers_and_structures_agree() {
         )
     };
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let mut beyond = Facts::default();
+    structure!(beyond, "struct iotoll_completion", DirectCompletion, cookie, error, status);
+    let source = program("iotoll_block.h").replace(&facts().program, &beyond.program);
+    assert_eq!(output("cc", "c", &own, &source), beyond.expected);
     for header in ["capiblock.h", "iotoll_block.h"] {
         assert_eq!(output("cc", "c", &own, &program(header)), expected, "{header}");
     }

@@ -3,8 +3,8 @@
 use super::chunk::{self, begin};
 use super::{Transfer, open, path_of};
 use crate::c_types::{
-    ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_GROUP_ID, CBLK_GROUP_MASK,
-    CBLK_GROUP_RAID0, CBLK_OPN_VIRT_LUN, CFLSH_ATTR_UNMAP, ChunkAttrs, ChunkStats, GroupTag,
+    ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_GROUP_MASK, CBLK_GROUP_RAID0,
+    CBLK_OPN_VIRT_LUN, CFLSH_ATTR_UNMAP, ChunkAttrs, ChunkStats, GroupTag,
 };
 use crate::disk::Disk;
 use crate::errno::returned;
@@ -411,13 +411,12 @@ pub unsafe extern "C" fn cblk_cg_aresult(
 
 /// Makes a parent's group usable in its child.
 #[unsafe(no_mangle)]
-pub extern "C" fn cblk_cg_clone_after_fork(cgid: c_int, mode: c_int, flags: c_int) -> c_int {
+pub extern "C" fn cblk_cg_clone_after_fork(cgid: c_int, mode: c_int, _flags: c_int) -> c_int {
     let clone = || {
         let group = table::group(cgid)?;
         group.chunks.iter().try_for_each(|chunk| table::clone_after_fork(*chunk, mode))?;
         Ok(0)
     };
-    let _ = flags & CBLK_GROUP_ID;
     returned(clone)
 }
 
