@@ -18,7 +18,7 @@ needs=$(cargo rustc --quiet --locked --lib --profile "$profile" --crate-type sta
 target=$(cargo metadata --locked --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 folder=$profile
 [ "$profile" != dev ] || folder=debug
-cp "$target/$folder/libiotoll_block.a" "$out/lib/"
+cp "$target/$folder/libblock.a" "$out/lib/libiotoll_block.a"
 # shellcheck disable=SC2086
 cc -shared -o "$out/lib/libiotoll_block.so.0" -Wl,-soname,libiotoll_block.so.0 -Wl,--version-script="$here/symbols.map" -Wl,--gc-sections \
     -Wl,--whole-archive "$out/lib/libiotoll_block.a" -Wl,--no-whole-archive $needs

@@ -123,8 +123,8 @@ fn which(tag: c_int, flags: c_int) -> Which {
     if flags & CBLK_ARESULT_NEXT_TAG != 0 {
         Which::Next
     } else if flags & CBLK_ARESULT_USER_TAG != 0 {
-        Which::UserTag(tag)
+        Which::Chosen(tag)
     } else {
-        Which::Tag(tag)
+        Which::Command(tag)
     }
 }

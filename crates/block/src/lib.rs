@@ -50,3 +50,8 @@ pub(crate) const COMMANDS_DEFAULT: i32 = 64;
 pub(crate) const COMMANDS_MAX: u16 = 8192;
 /// The most blocks of a command to a physical LUN: 16 MiB.
 pub(crate) const TRANSFER_BLOCKS_MAX: u64 = 4096;
+
+/// The README, whose Rust examples are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -71,8 +71,11 @@ pub(crate) struct Issue {
 /// Which command's result is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which {
-    Tag(i32),
-    UserTag(i32),
+    /// The one with this tag.
+    Command(i32),
+    /// The one for which its caller chose this number.
+    Chosen(i32),
+    /// The one that ended next.
     Next,
 }
 
@@ -323,7 +326,7 @@ impl OpenChunk {
                     }
                     self.wait_for_any();
                 }
-                Which::Tag(_) | Which::UserTag(_) => {
+                Which::Command(_) | Which::Chosen(_) => {
                     let taken =
                         self.tag_of(which, harvests).and_then(|tag| Ok((tag, self.take(tag, harvests)?)));
                     match taken {
@@ -341,11 +344,11 @@ impl OpenChunk {
     /// The tag that a caller's stands for.
     fn tag_of(&self, which: Which, harvests: bool) -> Result<u32, Errno> {
         match which {
-            Which::Tag(tag) => {
+            Which::Command(tag) => {
                 let tag = u32::try_from(tag).ok().filter(|tag| (*tag as usize) < self.tags.number());
                 tag.ok_or(Errno::INVAL)
             }
-            Which::UserTag(chosen) => {
+            Which::Chosen(chosen) => {
                 if harvests {
                     self.harvest();
                 }

@@ -5,8 +5,8 @@
 
 mod support;
 
-use iotoll_block::direct_queue::{DirectCompletion, DirectQueue};
-use iotoll_block::interface::queue::{
+use block::direct_queue::{DirectCompletion, DirectQueue};
+use block::interface::queue::{
     iotoll_queue_block_bytes, iotoll_queue_blocks, iotoll_queue_buffer, iotoll_queue_check,
     iotoll_queue_close, iotoll_queue_flush, iotoll_queue_open, iotoll_queue_poll, iotoll_queue_read,
     iotoll_queue_submit, iotoll_queue_write,

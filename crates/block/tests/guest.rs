@@ -10,9 +10,9 @@ mod chunks;
 #[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
 mod support;
 
+use block::c_types::{CBLK_ARW_WAIT_CMD_FLAGS, CBLK_OPN_VIRT_LUN};
+use block::interface::own::{iotoll_block_error, iotoll_block_flush};
 use chunks::{BLOCK, Chunk, pattern};
-use iotoll_block::c_types::{CBLK_ARW_WAIT_CMD_FLAGS, CBLK_OPN_VIRT_LUN};
-use iotoll_block::interface::own::{iotoll_block_error, iotoll_block_flush};
 use lab::{Arch, kernel::Series};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};

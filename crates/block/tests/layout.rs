@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use iotoll_block::c_types::{self as c, ArwStatus, ChunkAttrs, ChunkStats, GroupTag, Io};
-use iotoll_block::direct_queue::DirectCompletion;
+use block::c_types::{self as c, ArwStatus, ChunkAttrs, ChunkStats, GroupTag, Io};
+use block::direct_queue::DirectCompletion;
 use std::fmt::Write;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};

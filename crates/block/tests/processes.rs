@@ -5,9 +5,9 @@
 
 mod support;
 
-use iotoll_block::c_types::{CBLK_GROUP_RAID0, CBLK_OPN_VIRT_LUN};
-use iotoll_block::interface::chunk::{cblk_aread, cblk_aresult, cblk_clone_after_fork, cblk_close};
-use iotoll_block::interface::group::{
+use block::c_types::{CBLK_GROUP_RAID0, CBLK_OPN_VIRT_LUN};
+use block::interface::chunk::{cblk_aread, cblk_aresult, cblk_clone_after_fork, cblk_close};
+use block::interface::group::{
     cblk_cg_close, cblk_cg_get_num_chunks, cblk_cg_get_size, cblk_cg_open, cblk_cg_read, cblk_cg_set_size,
     cblk_cg_write,
 };
