@@ -87,7 +87,7 @@ impl QueueOptions {
 pub struct Controller {
     pub(crate) link: Arc<Link>,
     mapper: Mapper,
-    ram: Arc<Ram>,
+    pub(crate) ram: Arc<Ram>,
     pub(crate) capabilities: Capabilities,
     pub(crate) admin: QueuePair,
     identity: identify::Controller,
@@ -98,9 +98,9 @@ pub struct Controller {
     mapped: BTreeMap<u16, Vec<Coherent>>,
     /// Buffers and QIDs of commands that failed or timed out. The controller may still write to them, so they are
     /// reused only after a reset.
-    abandoned: (Vec<Buffer>, Vec<u16>),
+    pub(crate) abandoned: (Vec<Buffer>, Vec<u16>),
     counters: DmaCounters,
-    admin_timeout: Duration,
+    pub(crate) admin_timeout: Duration,
 }
 
 impl Controller {
@@ -184,7 +184,7 @@ impl Controller {
     }
 
     /// The lower of the controller's limit (MDTS) and what a command's PRP list can describe.
-    fn transfer_bytes_max(&self, shift: u8) -> u64 {
+    pub(crate) fn transfer_bytes_max(&self, shift: u8) -> u64 {
         // The first PRP entry is in the command.
         let listed = (LIST_BYTES / crate::prp::ENTRY_BYTES) * PAGE_BYTES;
         let pages = 1_u64.checked_shl(shift.into()).unwrap_or(u64::MAX);
@@ -207,6 +207,8 @@ impl Controller {
     ) -> Result<Structure, NvmeError> {
         let buffer = self.allocate(STRUCTURE_BYTES as u64)?;
         let mut structure = [0; STRUCTURE_BYTES];
+        // A controller that writes less than it should leaves zeros, not what another command had there.
+        self.ram.write(buffer.memory(), &structure)?;
         let done = self.execute_admin(what, command([buffer.0.at.0, 0]));
         if matches!(done, Ok(_) | Err(NvmeError::Refused { .. })) {
             self.ram.read(buffer.memory(), &mut structure)?;

@@ -2,14 +2,18 @@
 //! commands as soon as a doorbell is written, in the order of the queue, and injects faults. So a command is "in flight" only in
 //! that it was not polled yet.
 
+mod maintenance;
 mod media;
 mod state;
 
 use crate::registers::Registers;
-use crate::spec::identify::Namespace;
+use crate::spec::health::Health;
+use crate::spec::identify::{self, Namespace};
 use crate::spec::registers::{self as register, Configuration};
+use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
 use dma::SoftwareAdapter;
+pub use maintenance::firmware_image;
 use media::Media;
 pub use media::NAMESPACE;
 pub use state::QUEUES_MAX;
@@ -79,6 +83,37 @@ impl Emulated {
     /// Reports no namespace from now on.
     pub fn remove_namespace(&self) {
         self.state().has_namespace = false;
+    }
+
+    /// Changes what Identify Controller reports from now on. It is read when the controller is opened.
+    pub fn change_controller(&self, change: impl FnOnce(&mut identify::Controller)) {
+        change(&mut self.state().identity);
+    }
+
+    /// Changes the health log.
+    pub fn change_health(&self, change: impl FnOnce(&mut Health)) {
+        change(&mut self.state().maintenance.health);
+    }
+
+    /// Has self-tests advance by so many percent at each read of their log, and end with this result.
+    pub fn plan_self_test(&self, step_percent: u8, result: SelfTestResult) {
+        let maintenance = &mut self.state().maintenance;
+        (maintenance.test_step, maintenance.test_result) = (step_percent, result);
+    }
+
+    /// Reports these bytes as the log page of an identifier from now on, as a broken or hostile controller may.
+    pub fn make_up_log_page(&self, identifier: u8, bytes: Vec<u8>) {
+        self.state().maintenance.made_up.insert(identifier, bytes);
+    }
+
+    /// Firmware images committed so far, as they arrived.
+    pub fn downloads(&self) -> Vec<Vec<u8>> {
+        self.state().maintenance.downloads.clone()
+    }
+
+    /// Opcodes of the admin commands executed so far.
+    pub fn admin_opcodes(&self) -> Vec<u8> {
+        self.state().maintenance.opcodes.clone()
     }
 
     /// Sets the interrupt handler: it is called with the vector of a completion queue. It must not access this

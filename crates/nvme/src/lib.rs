@@ -118,6 +118,7 @@ mod controller;
 mod controller_error;
 pub mod emulated;
 mod link;
+mod maintenance;
 pub mod prp;
 mod queue_pair;
 mod recovery;
@@ -136,6 +137,7 @@ pub use adapter::{Adapter, AdapterError, ReservedBuffer};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 pub use controller_error::NvmeError;
+pub use maintenance::{Committed, FirmwareError, check_firmware};
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;
 

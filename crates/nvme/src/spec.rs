@@ -6,6 +6,11 @@
 pub mod command;
 pub mod completion;
 pub mod error_log;
+mod field;
+pub mod firmware;
+pub mod health;
 pub mod identify;
+pub mod log_page;
 pub mod registers;
+pub mod self_test;
 pub mod status;

@@ -146,7 +146,7 @@ pub(super) fn write_memory(adapter: &SoftwareAdapter, pieces: &[Piece], mut byte
 }
 
 /// Reads pieces of the host's memory.
-fn read_memory(adapter: &SoftwareAdapter, pieces: &[Piece]) -> Result<Vec<u8>, Status> {
+pub(super) fn read_memory(adapter: &SoftwareAdapter, pieces: &[Piece]) -> Result<Vec<u8>, Status> {
     let mut bytes = vec![0; pieces.iter().map(|piece| piece.bytes as usize).sum()];
     let mut left = bytes.as_mut_slice();
     for piece in pieces {

@@ -1,10 +1,13 @@
 //! The emulated controller's state: registers, queues, and admin commands.
 
 use super::Fault;
-use super::media::{Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, write_memory};
+use super::maintenance::Maintenance;
+use super::media::{
+    Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, read_memory, write_memory,
+};
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
-use crate::spec::error_log::{ENTRY_BYTES, ErrorEntry};
+use crate::spec::error_log::ErrorEntry;
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
@@ -17,9 +20,14 @@ const QUEUE_ENTRIES_MAX: u64 = 1024;
 /// Most commands executed per doorbell: all that a queue can hold.
 const COMMANDS_MAX: u64 = QUEUE_ENTRIES_MAX;
 const ERROR_LOG_ENTRIES: usize = 8;
+/// Log page identifier of the error log.
+const LOG_ERRORS: u8 = 1;
 
 pub(super) struct State {
     pub(super) media: Media,
+    /// What Identify Controller reports, but for the serial number of another controller.
+    pub(super) identity: identify::Controller,
+    pub(super) maintenance: Maintenance,
     pub(super) configuration: Configuration,
     pub(super) status: u32,
     pub(super) admin_entries: u32,
@@ -83,8 +91,11 @@ const SHUT_DOWN: u32 = 2 << 2;
 impl State {
     /// A disabled controller with this disk.
     pub(super) fn new(media: Media) -> Self {
+        let identity = controller();
         Self {
             media,
+            maintenance: Maintenance::new(&identity.firmware),
+            identity,
             configuration: Configuration::default(),
             status: 0,
             admin_entries: 0,
@@ -118,12 +129,13 @@ impl State {
         }
     }
 
-    /// Resets registers and queues as at power-on. The disk and the error log stay.
+    /// Resets registers and queues as at power-on. The disk and the logs stay.
     fn clear_state(&mut self) {
         self.submissions.clear();
         self.completions.clear();
         self.stuck.clear();
         self.status = 0;
+        self.maintenance.reset();
     }
 
     /// Creates the admin queues and sets CSTS.RDY.
@@ -308,6 +320,7 @@ impl State {
     /// Executes an admin command. Returns its status and result.
     fn execute_admin(&mut self, adapter: &SoftwareAdapter, command: &Command) -> (Status, u32) {
         let [low, high] = [command.word(10) as u16, (command.word(10) >> 16) as u16];
+        self.maintenance.opcodes.push(command.opcode());
         let status = match command.opcode() {
             admin::IDENTIFY => self.identify(adapter, command),
             admin::CREATE_COMPLETION_QUEUE => self.create_completions(command, low, high),
@@ -334,6 +347,9 @@ impl State {
                 return (Status::SUCCESS, submissions | completions << 16);
             }
             admin::GET_LOG_PAGE => self.log_page(adapter, command),
+            admin::SELF_TEST => self.maintenance.self_test(&self.identity, command),
+            admin::FIRMWARE_DOWNLOAD => self.download_firmware(adapter, command),
+            admin::FIRMWARE_COMMIT => self.maintenance.commit(&self.identity, command),
             admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high, command))),
             _ => Status::INVALID_OPCODE.with_do_not_retry(),
         };
@@ -348,18 +364,30 @@ impl State {
         self.complete(adapter, origin, Status::ABORTED, 0, command)
     }
 
-    /// Executes Get Log Page for the error log.
-    fn log_page(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
-        let words = u64::from(command.word(10) >> 16) + 1;
-        if command.word(10) as u8 != 1 || command.word(11) != 0 || words * 4 > STRUCTURE_BYTES as u64 {
+    /// Executes Get Log Page. A page is cut to its end; what is beyond it reads as zero.
+    fn log_page(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
+        let bytes = (u64::from(command.word(10) >> 16) + 1) * 4;
+        let page = match command.word(10) as u8 {
+            LOG_ERRORS => Some(self.errors.iter().flat_map(ErrorEntry::write).collect()),
+            identifier => self.maintenance.log_page(identifier),
+        };
+        let Some(mut page) = page.filter(|_| command.word(11) == 0 && bytes <= STRUCTURE_BYTES as u64) else {
             return Status::INVALID_FIELD.with_do_not_retry();
+        };
+        page.resize(bytes as usize, 0);
+        match data_pieces(adapter, command, bytes) {
+            Ok(pieces) => write_memory(adapter, &pieces, &page),
+            Err(status) => status,
         }
-        let mut page = [0; STRUCTURE_BYTES];
-        for (into, entry) in page.chunks_exact_mut(ENTRY_BYTES).zip(&self.errors) {
-            into.copy_from_slice(&entry.write());
-        }
-        match data_pieces(adapter, command, words * 4) {
-            Ok(pieces) => write_memory(adapter, &pieces, &page[..words as usize * 4]),
+    }
+
+    /// Executes Firmware Image Download.
+    fn download_firmware(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
+        let part = Maintenance::download_bytes(&self.identity, command)
+            .and_then(|bytes| data_pieces(adapter, command, bytes as u64))
+            .and_then(|pieces| read_memory(adapter, &pieces));
+        match part {
+            Ok(part) => self.maintenance.download(command, part),
             Err(status) => status,
         }
     }
@@ -390,12 +418,23 @@ impl State {
         Status::SUCCESS
     }
 
+    /// The Identify data: of the active firmware, and with another serial number if it is another controller.
+    fn identity(&self) -> identify::Controller {
+        let mut identity = self.identity.clone();
+        if self.is_another {
+            "another".clone_into(&mut identity.serial);
+        }
+        let slots = &self.maintenance.slots;
+        identity.firmware = slots.revision(slots.active).unwrap_or_default().to_owned();
+        identity
+    }
+
     /// Executes Identify.
     fn identify(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         let structure: Structure = match command.word(10) as u8 {
             0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
             0 => return Status::INVALID_NAMESPACE.with_do_not_retry(),
-            1 => controller(self.is_another).write(),
+            1 => self.identity().write(),
             2 => {
                 let mut bytes = [0; STRUCTURE_BYTES];
                 if self.has_namespace && command.namespace() < NAMESPACE {
@@ -429,11 +468,11 @@ fn completion(origin: Origin, status: Status, result: u32, head: u16, phase: boo
     Completion::new(origin.identifier, status, result, origin.queue, head, phase)
 }
 
-/// The Identify data; with another serial number if `is_another`.
-fn controller(is_another: bool) -> identify::Controller {
+/// The Identify data of a new controller.
+fn controller() -> identify::Controller {
     identify::Controller {
         vendor: 0x1b36,
-        serial: if is_another { "another" } else { "emulated" }.to_owned(),
+        serial: "emulated".to_owned(),
         model: "iotoll emulated controller".to_owned(),
         firmware: "1".to_owned(),
         transfer_pages_shift: TRANSFER_PAGES_SHIFT,
@@ -445,6 +484,19 @@ fn controller(is_another: bool) -> identify::Controller {
         has_sgl: true,
         aborts_max: 4,
         error_log_entries: ERROR_LOG_ENTRIES as u16,
+        can_update_firmware: true,
+        can_self_test: true,
+        firmware_updates: identify::FirmwareUpdates {
+            slots: 3,
+            is_first_read_only: true,
+            activates_without_reset: true,
+            granularity: 2,
+            activation_time_max: 10,
+        },
+        // 70 and 80 degrees Celsius.
+        warning_temperature_k: 343,
+        critical_temperature_k: 353,
+        extended_test_minutes: 1,
     }
 }
 

@@ -29,6 +29,12 @@ pub mod admin {
     pub const ABORT: u8 = 0x08;
     /// Set Features.
     pub const SET_FEATURES: u8 = 0x09;
+    /// Firmware Commit.
+    pub const FIRMWARE_COMMIT: u8 = 0x10;
+    /// Firmware Image Download.
+    pub const FIRMWARE_DOWNLOAD: u8 = 0x11;
+    /// Device Self-test.
+    pub const SELF_TEST: u8 = 0x14;
 }
 
 /// Opcodes of the NVM command set (NVM, figure 22).
@@ -73,7 +79,7 @@ const LOG_ERRORS: u64 = 0x01;
 impl Command {
     /// A command with an opcode, a namespace and a data pointer; all else is zero.
     #[inline]
-    fn new(opcode: u8, namespace: u32, data: [u64; 2]) -> Self {
+    pub(super) fn new(opcode: u8, namespace: u32, data: [u64; 2]) -> Self {
         let mut words = [0; COMMAND_BYTES / 8];
         words[0] = u64::from(opcode) | u64::from(namespace) << 32;
         [words[3], words[4]] = data;
@@ -82,7 +88,7 @@ impl Command {
 
     /// Sets command dwords 10 to 15, two per word.
     #[inline]
-    fn with(mut self, words: [u64; 3]) -> Self {
+    pub(super) fn with(mut self, words: [u64; 3]) -> Self {
         self.0[5..].copy_from_slice(&words);
         self
     }

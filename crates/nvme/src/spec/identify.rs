@@ -35,6 +35,72 @@ pub struct Controller {
     pub aborts_max: u16,
     /// Entries of the error log (ELPE).
     pub error_log_entries: u16,
+    /// Firmware can be downloaded and committed (OACS).
+    pub can_update_firmware: bool,
+    /// Device Self-test is supported (OACS).
+    pub can_self_test: bool,
+    /// How firmware is updated.
+    pub firmware_updates: FirmwareUpdates,
+    /// Composite temperature above which the controller warns, in kelvins; 0 if it does not say (WCTEMP).
+    pub warning_temperature_k: u16,
+    /// Composite temperature above which the controller may shut down, in kelvins; 0 if it does not say (CCTEMP).
+    pub critical_temperature_k: u16,
+    /// Nominal time of an extended self-test, in minutes; 0 if the controller does not say (EDSTT).
+    pub extended_test_minutes: u16,
+}
+
+/// What a controller says of its firmware slots and updates (FRMW, FWUG, MTFA).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FirmwareUpdates {
+    /// Firmware slots, 1 to 7. A controller that says 0 does not follow the specification.
+    pub slots: u8,
+    /// Slot 1 can't be written.
+    pub is_first_read_only: bool,
+    /// An image can be activated without a reset.
+    pub activates_without_reset: bool,
+    /// Size and alignment of an image's parts, in units of 4 KiB; 0 if the controller does not say, 255 if any is accepted (FWUG).
+    pub granularity: u8,
+    /// Longest pause while an image is activated without a reset, in units of 100 ms; 0 if the controller does not say (MTFA).
+    pub activation_time_max: u16,
+}
+
+/// Unit of FWUG.
+const GRANULARITY_BYTES: usize = 4096;
+
+impl FirmwareUpdates {
+    /// Bytes of which the image and each of its parts must be multiples; `None` if there is no such restriction.
+    pub fn granularity_bytes(&self) -> Option<usize> {
+        match self.granularity {
+            0 | 0xff => None,
+            units => Some(usize::from(units) * GRANULARITY_BYTES),
+        }
+    }
+
+    /// Whether an image can be written to a slot.
+    pub fn can_write_slot(&self, slot: u8) -> bool {
+        (1..=self.slots).contains(&slot) && !(slot == 1 && self.is_first_read_only)
+    }
+
+    /// Decodes FRMW, FWUG and MTFA.
+    fn read(bytes: &Structure) -> Self {
+        let flags = bytes[260];
+        Self {
+            slots: flags >> 1 & 7,
+            is_first_read_only: flags & 1 == 1,
+            activates_without_reset: flags >> 4 & 1 == 1,
+            granularity: bytes[319],
+            activation_time_max: u16_at(bytes, 270),
+        }
+    }
+
+    /// Encodes FRMW, FWUG and MTFA.
+    fn write(&self, bytes: &mut Structure) {
+        bytes[260] = u8::from(self.is_first_read_only)
+            | (self.slots & 7) << 1
+            | u8::from(self.activates_without_reset) << 4;
+        bytes[319] = self.granularity;
+        bytes[270..272].copy_from_slice(&self.activation_time_max.to_le_bytes());
+    }
 }
 
 impl Controller {
@@ -55,6 +121,12 @@ impl Controller {
             has_sgl: matches!(u32_at(bytes, 536) & 3, 1 | 2),
             aborts_max: u16::from(bytes[258]) + 1,
             error_log_entries: u16::from(bytes[262]) + 1,
+            can_update_firmware: bytes[256] >> 2 & 1 == 1,
+            can_self_test: bytes[256] >> 4 & 1 == 1,
+            firmware_updates: FirmwareUpdates::read(bytes),
+            warning_temperature_k: u16_at(bytes, 266),
+            critical_temperature_k: u16_at(bytes, 268),
+            extended_test_minutes: u16_at(bytes, 316),
         }
     }
 
@@ -66,6 +138,11 @@ impl Controller {
         write_padded(&mut bytes[24..64], &self.model);
         write_padded(&mut bytes[64..72], &self.firmware);
         bytes[77] = self.transfer_pages_shift;
+        bytes[256] = u8::from(self.can_update_firmware) << 2 | u8::from(self.can_self_test) << 4;
+        self.firmware_updates.write(&mut bytes);
+        bytes[266..268].copy_from_slice(&self.warning_temperature_k.to_le_bytes());
+        bytes[268..270].copy_from_slice(&self.critical_temperature_k.to_le_bytes());
+        bytes[316..318].copy_from_slice(&self.extended_test_minutes.to_le_bytes());
         bytes[258] = self.aborts_max.saturating_sub(1) as u8;
         bytes[262] = self.error_log_entries.saturating_sub(1) as u8;
         // SQES and CQES: entries of exactly 64 and 16 bytes.
@@ -143,13 +220,13 @@ pub fn active_namespaces(bytes: &Structure) -> impl Iterator<Item = u32> {
 }
 
 /// An ASCII field without its trailing blanks. Other characters are dropped.
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let printable = bytes.iter().filter(|byte| (b' '..=b'~').contains(byte));
     printable.map(|byte| char::from(*byte)).collect::<String>().trim().to_owned()
 }
 
 /// Writes a text, padded with spaces.
-fn write_padded(into: &mut [u8], text: &str) {
+pub(super) fn write_padded(into: &mut [u8], text: &str) {
     into.fill(b' ');
     into.iter_mut().zip(text.bytes()).for_each(|(into, byte)| *into = byte);
 }
@@ -179,7 +256,7 @@ mod tests {
         fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
             names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 5],
-            few: (u8, u8),
+            few: (u8, u8), upkeep: ([bool; 4], u8, u8, [u16; 4]),
         ) {
             let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared };
             prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
@@ -199,6 +276,18 @@ mod tests {
                 has_sgl,
                 aborts_max: u16::from(few.0) + 1,
                 error_log_entries: u16::from(few.1) + 1,
+                can_update_firmware: upkeep.0[0],
+                can_self_test: upkeep.0[1],
+                firmware_updates: FirmwareUpdates {
+                    slots: upkeep.1 & 7,
+                    is_first_read_only: upkeep.0[2],
+                    activates_without_reset: upkeep.0[3],
+                    granularity: upkeep.2,
+                    activation_time_max: upkeep.3[0],
+                },
+                warning_temperature_k: upkeep.3[1],
+                critical_temperature_k: upkeep.3[2],
+                extended_test_minutes: upkeep.3[3],
             };
             prop_assert_eq!(Controller::read(&controller.write()), controller);
         }
@@ -214,6 +303,34 @@ mod tests {
             }
             prop_assert!(active_namespaces(&bytes).count() <= 1024);
         }
+    }
+
+    #[test]
+    fn fields_of_upkeep_are_where_the_specification_has_them() {
+        let mut bytes = [0; STRUCTURE_BYTES];
+        // OACS, FRMW, WCTEMP, CCTEMP, MTFA, EDSTT, FWUG (Base, figure 275).
+        (bytes[256], bytes[260]) = (1 << 4 | 1 << 2, 1 | 3 << 1 | 1 << 4);
+        (bytes[266], bytes[267], bytes[268], bytes[270]) = (0x57, 1, 0x61, 20);
+        (bytes[316], bytes[319]) = (35, 2);
+        let controller = Controller::read(&bytes);
+        assert!(controller.can_update_firmware && controller.can_self_test);
+        let updates = FirmwareUpdates {
+            slots: 3,
+            is_first_read_only: true,
+            activates_without_reset: true,
+            granularity: 2,
+            activation_time_max: 20,
+        };
+        assert_eq!(controller.firmware_updates, updates);
+        assert_eq!((controller.warning_temperature_k, controller.critical_temperature_k), (0x157, 0x61));
+        assert_eq!(controller.extended_test_minutes, 35);
+        assert_eq!(updates.granularity_bytes(), Some(8192));
+        let any = |granularity| FirmwareUpdates { granularity, ..updates }.granularity_bytes();
+        assert_eq!([0, 255, 254].map(any), [None, None, Some(254 << 12)]);
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|slot| updates.can_write_slot(slot)),
+            [false, false, true, true, false]
+        );
     }
 
     #[test]

@@ -38,13 +38,24 @@ const MEANINGS: &[(u8, u8, &str)] = &[
     (1, 0x01, "invalid queue identifier"),
     (1, 0x02, "invalid queue size"),
     (1, 0x03, "abort command limit exceeded"),
+    (1, 0x06, "invalid firmware slot"),
+    (1, 0x07, "invalid firmware image"),
     (1, 0x08, "invalid interrupt vector"),
+    (1, 0x0b, "firmware activation requires conventional reset"),
     (1, 0x0c, "invalid queue deletion"),
+    (1, 0x10, "firmware activation requires NVM subsystem reset"),
+    (1, 0x11, "firmware activation requires controller level reset"),
+    (1, 0x12, "firmware activation requires maximum time violation"),
+    (1, 0x13, "firmware activation prohibited"),
+    (1, 0x14, "overlapping range"),
+    (1, 0x1d, "device self-test in progress"),
     (1, 0x80, "conflicting attributes"),
     (1, 0x82, "attempted write to read only range"),
     (2, 0x80, "write fault"),
     (2, 0x81, "unrecovered read error"),
     (2, 0x82, "end-to-end guard check error"),
+    (2, 0x83, "end-to-end application tag check error"),
+    (2, 0x84, "end-to-end reference tag check error"),
     (2, 0x85, "compare failure"),
     (2, 0x86, "access denied"),
     (2, 0x87, "deallocated or unwritten logical block"),
@@ -73,6 +84,20 @@ impl Status {
     pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
     /// The queue identifier is in use, or does not exist.
     pub const INVALID_QUEUE: Self = Self::of(1, 0x01);
+    /// The firmware slot does not exist, or can't be written.
+    pub const INVALID_FIRMWARE_SLOT: Self = Self::of(1, 0x06);
+    /// The controller does not accept the firmware image.
+    pub const INVALID_FIRMWARE_IMAGE: Self = Self::of(1, 0x07);
+    /// The image is committed; a conventional reset of the adapter activates it.
+    pub const NEEDS_CONVENTIONAL_RESET: Self = Self::of(1, 0x0b);
+    /// The image is committed; a reset of the NVM subsystem activates it.
+    pub const NEEDS_SUBSYSTEM_RESET: Self = Self::of(1, 0x10);
+    /// The image is committed; a reset of the controller activates it.
+    pub const NEEDS_CONTROLLER_RESET: Self = Self::of(1, 0x11);
+    /// Parts of the firmware image overlap.
+    pub const OVERLAPPING_RANGE: Self = Self::of(1, 0x14);
+    /// A self-test is running.
+    pub const SELF_TEST_IN_PROGRESS: Self = Self::of(1, 0x1d);
     /// The data can't be read from the media.
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     /// The data can't be written to the media.
@@ -109,7 +134,12 @@ impl Status {
 
     /// Whether the command compared data that differed.
     pub fn is_compare_failure(self) -> bool {
-        (self.kind(), self.code()) == (Self::COMPARE_FAILURE.kind(), Self::COMPARE_FAILURE.code())
+        self.has_code_of(Self::COMPARE_FAILURE)
+    }
+
+    /// Whether type and code are those of another status. Ignores Do Not Retry and the other flags.
+    pub fn has_code_of(self, other: Self) -> bool {
+        (self.kind(), self.code()) == (other.kind(), other.code())
     }
 
     /// Whether a retry may succeed: DNR is clear.

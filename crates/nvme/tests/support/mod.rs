@@ -31,6 +31,11 @@ pub(crate) fn bench() -> Bench {
 
 /// The same with so many blocks of `1 << block_shift` bytes.
 pub(crate) fn bench_with(blocks: u64, block_shift: u8) -> Bench {
+    bench_prepared(blocks, block_shift, |_| {})
+}
+
+/// The same, with a controller that is changed before it is opened.
+pub(crate) fn bench_prepared(blocks: u64, block_shift: u8, prepare: impl FnOnce(&Emulated)) -> Bench {
     let ram = Arc::new(Ram::new(MemoryAddress(0), RAM_BYTES));
     let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
     let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
@@ -40,6 +45,7 @@ pub(crate) fn bench_with(blocks: u64, block_shift: u8) -> Bench {
     let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), OWN.0 - TABLES_BYTES).unwrap();
     let mapper = Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
     let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), blocks, block_shift));
+    prepare(&emulated);
     let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
     Bench { ram, domain, emulated, controller }
 }
