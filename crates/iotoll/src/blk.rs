@@ -2,12 +2,19 @@
 
 mod data_loss;
 mod driven_adapter;
+#[cfg(test)]
+mod emulated_disk;
+mod error_group;
+mod firmware;
+pub(crate) mod health;
 mod input;
 pub(crate) mod list;
 pub(crate) mod log;
+mod problem;
 mod read;
 mod rebind;
 mod rebind_helper;
+mod self_test;
 mod target;
 mod write;
 
@@ -22,7 +29,10 @@ pub(crate) fn run(command: &Blk) -> anyhow::Result<Outcome> {
         Blk::List(args) => list::run(args),
         Blk::Read(args) => read::run(args),
         Blk::Write(args) => write::run(args),
+        Blk::Health(args) => health::run(args),
         Blk::Log(args) => log::run(args),
+        Blk::Test(args) => self_test::run(args),
+        Blk::Firmware(args) => firmware::run(args),
         Blk::Rebind(args) => rebind::run(args),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Bench(Bench),
     Watch(Watch),
     Compare(Compare),
-    /// Read and write NVMe disks from user space, bypassing the kernel
+    /// Read, write and maintain NVMe disks from user space, bypassing the kernel
     #[command(subcommand)]
     Blk(Blk),
     /// Simulate a machine that a file describes
@@ -707,7 +707,10 @@ pub(crate) enum Blk {
     List(BlkList),
     Read(BlkRead),
     Write(BlkWrite),
+    Health(BlkHealth),
     Log(BlkLog),
+    Test(BlkTest),
+    Firmware(BlkFirmware),
     #[command(hide = true)]
     Rebind(BlkRebind),
 }
@@ -832,7 +835,97 @@ pub(crate) struct BlkWrite {
     pub(crate) input: PathBuf,
 }
 
-/// Show a controller's identity and its error log
+/// Show what is wrong with an NVMe disk, and its SMART counters
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk health 0000:3b:00.0 --unbind
+  sudo iotoll blk health 0000:3b:00.0 --unbind --json
+
+The SMART / Health Information log of the whole controller. Problems are first, then the numbers.
+
+Exit status: 1 if the controller sets a critical warning, 0 if it sets none, 2 on errors.")]
+pub(crate) struct BlkHealth {
+    /// Controller address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Print one JSON document with schema iotoll.blk-health/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Have an NVMe controller test itself and its media
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk test 0000:3b:00.0 --unbind
+  sudo iotoll blk test 0000:3b:00.0 --unbind --extended
+  sudo iotoll blk test 0000:3b:00.0 --unbind --abort
+
+A short test takes two minutes at most. An extended one takes as long as the controller says, and continues after this command was \
+interrupted; the same command then follows it. Interrupting a short test ends it. A self-test changes no data.
+
+Exit status: 0 passed, 1 failed or aborted, 2 on errors.")]
+pub(crate) struct BlkTest {
+    /// Controller address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Run the extended test, or follow the one that is running
+    #[arg(long)]
+    pub(crate) extended: bool,
+    /// Abort the test that is running
+    #[arg(long, conflicts_with = "extended")]
+    pub(crate) abort: bool,
+}
+
+/// Show an NVMe controller's firmware slots, or replace its firmware
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk firmware 0000:3b:00.0 --unbind
+      what is in each slot
+  sudo iotoll blk firmware 0000:3b:00.0 --unbind --image new.bin --slot 2 --activate now --replace S4EVNX0R123456
+      write an image to a slot and activate it
+
+Without --replace nothing is sent, and the disk whose firmware would be replaced is printed. With `--activate at-reset` the image becomes \
+active when this command ends, because the adapter is then reset and returns to the kernel's driver. The image must be the vendor's own for \
+this model: the controller alone decides whether it accepts it. Signals are obeyed when the update has ended; do not cut the power before.
+
+Exit status: 1 if the image is not active, or will not be after the reset at the end, 0 otherwise, 2 on errors.")]
+pub(crate) struct BlkFirmware {
+    /// Controller address (`iotoll blk list`)
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Firmware image to write to a slot
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "activate")]
+    pub(crate) image: Option<PathBuf>,
+    /// Slot for the image [default: the only one that can be written, or the first empty one]
+    #[arg(long, value_name = "N", requires = "image", value_parser = clap::value_parser!(u8).range(1..=7))]
+    pub(crate) slot: Option<u8>,
+    /// When the image becomes active
+    #[arg(long, value_name = "WHEN", requires = "image")]
+    pub(crate) activate: Option<ActivateWhen>,
+    /// Confirm the disk whose firmware is replaced: the controller's serial number
+    #[arg(long, value_name = "SERIAL", requires = "image")]
+    pub(crate) replace: Option<String>,
+}
+
+/// When a firmware image becomes active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActivateWhen {
+    /// Without a reset, if the controller can
+    Now,
+    /// At the next reset of the controller
+    AtReset,
+}
+
+/// Show a controller's identity and its error log, and what the errors mean
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -26,6 +26,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<watch::Document>(::watch::SCHEMA),
         named_schema::<compare::Document<'_>>(::compare::SCHEMA),
         named_schema::<blk::list::Document<'_>>(blk::list::SCHEMA),
+        named_schema::<blk::health::Document<'_>>(blk::health::SCHEMA),
         named_schema::<blk::log::Document<'_>>(blk::log::SCHEMA),
         named_schema::<model::Document<'_>>(model::SCHEMA),
         named_schema::<reproduce::Document<'_>>(::model::SCHEMA),

@@ -179,6 +179,10 @@ fn escapes_in_arguments_stay_text() {
         &["blk", "list", "--root", EVIL],
         &["blk", "write", EVIL, "-i", EVIL],
         &["blk", "log", EVIL],
+        &["blk", "health", EVIL],
+        &["blk", "test", EVIL],
+        &["blk", "firmware", EVIL],
+        &["blk", "firmware", EVIL, "--image", EVIL, "--activate", "now", "--replace", EVIL],
         &["complete", EVIL],
         &["sweep", EVIL, "--out", EVIL],
     ];

@@ -5,6 +5,7 @@
 
 pub(crate) mod adapter;
 pub(crate) mod batch;
+mod controller_upkeep;
 pub(crate) mod fold;
 pub(crate) mod footnotes;
 pub(crate) mod headline;
@@ -18,8 +19,9 @@ pub(crate) mod row;
 pub(crate) mod summary;
 pub(crate) mod topology;
 
+pub use controller_upkeep::{ControllerUpkeep, UpkeepSection, controller_upkeep};
 pub use memory_range::memory_range;
 pub use mtrr_plan::mtrr_plan;
 pub use nvme_controllers::{
-    BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log,
+    BlockAdapter, BlockDisk, ControllerLog, LogEntry, LogGroup, block_adapters, controller_log,
 };

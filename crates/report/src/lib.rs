@@ -33,7 +33,8 @@ pub use benchmarks::{
     memtype_benchmark, net_benchmark, transfer_benchmark, watch, watch_interval, watch_interval_title,
 };
 pub use inspection::{
-    BlockAdapter, BlockDisk, ControllerLog, LogEntry, block_adapters, controller_log, memory_range, mtrr_plan,
+    BlockAdapter, BlockDisk, ControllerLog, ControllerUpkeep, LogEntry, LogGroup, UpkeepSection,
+    block_adapters, controller_log, controller_upkeep, memory_range, mtrr_plan,
 };
 pub use page::Page;
 pub use page::drawing::Drawing;

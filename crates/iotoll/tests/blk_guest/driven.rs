@@ -78,6 +78,20 @@ back {A}
 same {A}
 about log
 iotoll blk log {A} --unbind
+back {A}
+about health
+iotoll blk health {A} --unbind
+back {A}
+iotoll blk health {A} --unbind --json
+about "no self-test"
+back {A}
+iotoll blk test {A} --unbind
+about firmware
+back {A}
+iotoll blk firmware {A} --unbind
+back {A}
+iotoll blk firmware {A} --unbind --image /tmp/data --activate at-reset --replace disk6
+driver {A}
 about killed
 back {A}
 for delay in 1 2; do
@@ -185,6 +199,29 @@ fn a_disk_is_written_and_rebound_to_the_kernel_s_driver() {
         "log",
         &["QEMU NVMe Ctrl, serial number disk5", "namespace 1: 32768 blocks of 512 bytes"],
     );
+}
+
+#[test]
+fn health_self_test_and_firmware_slots_of_a_disk() {
+    let Some(Driven { console, .. }) = guest() else { return };
+    let words = [
+        "QEMU NVMe Ctrl, serial number disk5",
+        "none: no critical warning is set",
+        "50 °C",
+        "\"schema\": \"iotoll.blk-health/1\"",
+        "\"temperature_celsius\": 50",
+        "status 0",
+    ];
+    expect(console, "health", &words);
+    expect(console, "no self-test", &["the controller has no self-test (OACS bit 4 is clear)", "status 2"]);
+    let words = [
+        "slot 1",
+        "active",
+        "--replace \"disk6\" is not its name",
+        "add: --replace disk5",
+        "status 2\nnvme\n",
+    ];
+    expect(console, "firmware", &words);
 }
 
 #[test]

@@ -68,8 +68,19 @@ pub struct ControllerLog {
     pub firmware: String,
     /// For each namespace: its number, the number of its blocks, and the bytes of a block.
     pub namespaces: Vec<(u32, u64, u64)>,
+    /// Entries of the same kind, the most frequent first.
+    pub groups: Vec<LogGroup>,
     /// The newest first.
     pub entries: Vec<LogEntry>,
+}
+
+/// Entries of the error log with the same queue and status, and blocks close to each other.
+#[derive(Debug, Clone)]
+pub struct LogGroup {
+    /// What happened, how often, and where.
+    pub sentence: String,
+    /// What the status means, and what to do.
+    pub advice: String,
 }
 
 /// An entry of the error log.
@@ -95,6 +106,12 @@ pub fn controller_log(log: &ControllerLog) -> Page {
         Page::titled(format!("{}, serial number {}, firmware {}", log.model, log.serial, log.firmware));
     for (number, blocks, block_bytes) in &log.namespaces {
         page.prose(format!("namespace {number}: {blocks} blocks of {block_bytes} bytes"), 2);
+    }
+    if !log.groups.is_empty() {
+        page.heading("What the errors say");
+    }
+    for group in &log.groups {
+        page.item(Lead::Mark("- ".to_owned()), format!("{}. {}", group.sentence, group.advice));
     }
     page.heading("Errors, the newest first");
     if log.entries.is_empty() {
