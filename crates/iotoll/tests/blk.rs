@@ -373,3 +373,32 @@ fn only_an_unbound_adapter_is_rebound() {
         assert!(told.contains("0000:77:00.0 was not rebound to its driver") && status == Some(2), "{told}");
     }
 }
+
+/// What these commands refuse before they open anything.
+#[test]
+fn maintenance_of_no_disk_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [empty, image] = ["empty", "image"].map(|name| folder.path().join(name));
+    fs::write(&empty, []).unwrap();
+    fs::write(&image, [7; 4096]).unwrap();
+    let check = |arguments: &[&str], words: &str| {
+        let (data, told, status) = iotoll(&[&["blk"], arguments].concat());
+        assert!(told.contains(words), "{words:?} is not in {told}");
+        assert_eq!((data.as_str(), status), ("", 2), "{told}");
+    };
+    let none = "0000:77:00.0";
+    for command in ["health", "test", "firmware", "log"] {
+        check(&[command, none, "--unbind"], none);
+    }
+    let update = ["firmware", none, "--unbind", "--image", word(&image)];
+    check(&update, "--activate <WHEN>");
+    check(&[&update[..], &["--activate", "later"]].concat(), "[possible values: now, at-reset]");
+    check(&[&update[..], &["--activate", "now", "--slot", "8"]].concat(), "8 is not in 1..=7");
+    check(&[&update[..], &["--activate", "now"]].concat(), none);
+    check(&["firmware", none, "--replace", "S4EVNX0R123456"], "--image <FILE>");
+    check(
+        &["firmware", none, "--image", word(&empty), "--activate", "now"],
+        "empty; expected a firmware image",
+    );
+    check(&["test", none, "--abort", "--extended"], "cannot be used with");
+}

@@ -146,7 +146,7 @@ impl Controller {
     }
 
     /// Starts a self-test of the controller and all namespaces. I/O goes on meanwhile. A reset aborts a short test, and an extended
-    /// one continues after it (Base, 8.6).
+    /// one continues after it (Base, "Device Self-test Operations").
     ///
     /// # Errors
     /// [`NvmeError`]; [`NvmeError::Unsupported`] before anything is sent.

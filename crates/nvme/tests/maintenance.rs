@@ -64,7 +64,7 @@ fn a_self_test_advances_and_ends_with_its_result() {
     assert_eq!((log.running, log.results), (None, vec![SelfTestResult { code: 2, ..failed }]));
 }
 
-/// A reset aborts a short test, and leaves an extended one (Base, 8.6).
+/// A reset aborts a short test, and leaves an extended one (Base, "Device Self-test Operations").
 #[test]
 fn a_self_test_is_aborted_by_a_command_or_a_reset() {
     let mut bench = bench();

@@ -191,6 +191,11 @@ mod tests {
     /// The field of an admin command's LBA means nothing.
     #[test]
     fn admin_commands_have_no_blocks() {
+        let of_namespace = [entry(0, Status::INVALID_FIELD, 1, 77)];
+        assert_eq!(
+            sentences(&of_namespace),
+            ["1 command failed with \"invalid field in command\" of namespace 1 (the admin queue)"]
+        );
         let entries = [entry(0, Status::INVALID_FIELD, 0, 77), entry(0, Status::INVALID_FIELD, 0, 7_000_000)];
         assert_eq!(
             sentences(&entries),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two reads of the self-test log.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest wait for a short test, which should end within two minutes (Base, 8.6.1).
+/// Longest wait for a short test, which should end within two minutes (Base, "Device Self-test Operations").
 const SHORT_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Longest wait for an extended test of a controller that does not say how long it takes.
 const EXTENDED_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,4 +1,5 @@
-//! Firmware: the download and commit commands (Base, 5.12 and 5.11), and the log page of slots (Base, 5.16.1.4).
+//! Firmware: the download and commit commands (Base, "Firmware Image Download command" and "Firmware Commit command"), and the log page of
+//! slots (Base, 5.16.1.4).
 
 use super::command::{Command, admin};
 use super::field::number;

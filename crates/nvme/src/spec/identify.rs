@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn fields_of_upkeep_are_where_the_specification_has_them() {
         let mut bytes = [0; STRUCTURE_BYTES];
-        // OACS, FRMW, WCTEMP, CCTEMP, MTFA, EDSTT, FWUG (Base, figure 275).
+        // OACS, FRMW, WCTEMP, CCTEMP, MTFA, EDSTT, FWUG (Base, 5.17.2).
         (bytes[256], bytes[260]) = (1 << 4 | 1 << 2, 1 | 3 << 1 | 1 << 4);
         (bytes[266], bytes[267], bytes[268], bytes[270]) = (0x57, 1, 0x61, 20);
         (bytes[316], bytes[319]) = (35, 2);

@@ -1,4 +1,4 @@
-//! Device Self-test: the command (Base, 5.8) and its log page (Base, 5.16.1.7).
+//! Device Self-test: the command (Base, "Device Self-test command") and its log page (Base, 5.16.1.7).
 
 use super::command::{Command, admin};
 use super::field::{number, write_number};
@@ -242,6 +242,14 @@ mod tests {
         let [first, second] = log.results[..] else { panic!("{log:?}") };
         assert_eq!(first, failed);
         assert_eq!((second.outcome, second.block, second.status), (SelfTestOutcome::Passed, None, None));
+        // Each field has its own bit that says whether it is valid, but a status needs both of its bits.
+        let valid = [0b0001, 0b0010, 0b0100, 0b1000, 0b1100].map(|bits| {
+            bytes[6] = bits;
+            let result = SelfTestLog::read(&bytes).results[0];
+            [result.namespace.is_some(), result.block.is_some(), result.status.is_some()]
+        });
+        let none = [false; 3];
+        assert_eq!(valid, [[true, false, false], [false, true, false], none, none, [false, false, true]]);
         assert_eq!(Command::self_test(Some(SelfTest::Extended)).word(10), 2);
         let abort = Command::self_test(None);
         assert_eq!((abort.opcode(), abort.word(10), abort.namespace()), (0x14, 0xf, u32::MAX));
