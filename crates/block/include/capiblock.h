@@ -168,7 +168,7 @@ int cblk_close(chunk_id_t chunk_id, int flags);
 int cblk_get_lun_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
 int cblk_get_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
 /* Virtual LUNs only. Blocks are added and freed at the end; the others keep their data. ENOSPC if other virtual LUNs have the rest of
- * the disk. */
+ * the disk, EBUSY if blocks would be freed while a clone has them. A clone's size does not change. */
 int cblk_set_size(chunk_id_t chunk_id, size_t nblocks, int flags);
 int cblk_get_stats(chunk_id_t chunk_id, chunk_stats_t *stats, int flags);
 int cblk_get_attrs(chunk_id_t chunk_id, chunk_attrs_t *attr, int flags);
@@ -191,13 +191,14 @@ int cblk_aunmap(chunk_id_t chunk_id, void *buf, cflash_offset_t lba, size_t nblo
 int cblk_aresult(chunk_id_t chunk_id, int *tag, uint64_t *status, int flags);
 
 /* Begins the requests of the first list, fetches results of the second, and waits for those of the third for timeout microseconds, or for
- * ever if it is 0 (ETIMEDOUT). A request may be in several lists, also as a copy. What ended and is not waited for is copied to the fourth
- * list; *completion_items is the room there, and then the number. */
+ * ever if it is 0 (ETIMEDOUT). A request may be in several lists, also as a copy. What ended and is not waited for is copied to the array
+ * that the fourth list's first pointer points to; *completion_items is the room there, and then the number. */
 int cblk_listio(chunk_id_t chunk_id, cblk_io_t *issue_io_list[], int issue_items, cblk_io_t *pending_io_list[], int pending_items,
                 cblk_io_t *wait_io_list[], int wait_items, cblk_io_t *completion_io_list[], int *completion_items,
                 uint64_t timeout, int flags);
 
-/* In a child process, before anything else with this chunk. The mode can't allow more than the parent's. */
+/* In a child process, before anything else with this chunk. The mode can't allow more than the parent's. EBUSY while commands are in flight,
+ * EINVAL if the parent has changed a virtual LUN's size since the fork, EOPNOTSUPP on a controller. */
 int cblk_clone_after_fork(chunk_id_t chunk_id, int mode, int flags);
 
 /* Groups: chunks on one path that take turns, or stripes (CBLK_GROUP_RAID0) on several paths with ':' between them. */

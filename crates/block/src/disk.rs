@@ -184,7 +184,9 @@ impl Disk {
                 if let Ok(ring) = ring {
                     return Ok(ring.into());
                 }
-                // A kernel without io_uring, or one that does not allow it.
+                // A kernel without io_uring, or one that does not allow it. Direct I/O would need other buffers.
+                let flags = rustix::fs::fcntl_getfl(file)?;
+                rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?;
                 let file =
                     file.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
                 let backing =
@@ -269,6 +271,16 @@ enum Open {
 impl Disks {
     pub(crate) const fn new() -> Self {
         Self(Vec::new())
+    }
+
+    /// In a child process controllers are the parent's: they must not be closed here.
+    pub(crate) fn forget_controllers(&mut self) {
+        for (path, open) in std::mem::take(&mut self.0) {
+            match open.get() {
+                Some(disk) if !disk.is_controllers() => self.0.push((path, open)),
+                controller => std::mem::forget((open, controller)),
+            }
+        }
     }
 
     /// The disk that a path names: one that is open, or is opened now.

@@ -21,13 +21,16 @@ pub(crate) fn explain(what: &str, error: &dyn Error, errno: Errno) -> Errno {
         text = format!("{text}: {next}");
         cause = next.source();
     }
-    TEXT.with(|last| last.replace(CString::new(text.replace('\0', " ")).ok()));
+    let text = CString::new(text.replace('\0', " ")).ok();
+    // A thread that ends has no place for it.
+    let _ = TEXT.try_with(|last| last.replace(text));
     errno
 }
 
 /// Calls `read` with the text of this thread's last error, if there is one.
 pub(crate) fn with_text<T>(read: impl FnOnce(Option<&CString>) -> T) -> T {
-    TEXT.with(|last| read(last.borrow().as_ref()))
+    let text = TEXT.try_with(|last| last.borrow().clone()).ok().flatten();
+    read(text.as_ref())
 }
 
 /// The error number of a request's failure.

@@ -3,8 +3,8 @@
 use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
 use crate::disk::Disk;
 use crate::errno::errno_of;
-use crate::queue::{Buffer, Kind, NewCommand, Queue, Run, UserStatus};
-use crate::space::{Extent, Parts, Space};
+use crate::queue::{Awaited, Buffer, Kind, NewCommand, Queue, Run, UserStatus};
+use crate::space::{Extent, Fixed, Parts, Space};
 use crate::tags::Tags;
 use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
 use rustix::io::Errno;
@@ -122,7 +122,7 @@ impl OpenChunk {
         let commands = u16::try_from(commands).ok().filter(|commands| *commands <= COMMANDS_MAX);
         let tags = Tags::new(commands.ok_or(Errno::NOMEM)?);
         let space = if options.is_virtual {
-            Space::Virtual(Parts::new(disk.locks()?))
+            Space::Virtual(Parts::new(disk.locks()?)?)
         } else {
             Space::Physical(disk.blocks)
         };
@@ -187,6 +187,8 @@ impl OpenChunk {
         let first = u64::try_from(issue.first).map_err(|_| Errno::INVAL)?;
         self.check(issue)?;
         let (place, queue) = self.queue()?;
+        // Whoever waits for a tag must not hold up a change of size.
+        self.runs(&self.space.fix(), first, issue.blocks as u64)?;
         let tag = self.take_tag(issue.waits)?;
         if let Some(chosen) = issue.user_tag {
             self.tags.choose(chosen, tag);
@@ -200,9 +202,12 @@ impl OpenChunk {
             user_tag: issue.user_tag,
             status: issue.status,
         };
+        // The blocks stay the chunk's until the command is in the queue, where a change of size sees it.
+        let fixed = self.space.fix();
         let begun = self
-            .runs(first, issue.blocks as u64)
+            .runs(&fixed, first, issue.blocks as u64)
             .and_then(|runs| queue.begin(tag, command, runs.iter(), &self.tags, issue.rings));
+        drop(fixed);
         if let Err(error) = begun {
             self.tags.free(tag, issue.user_tag);
             return Err(error);
@@ -224,7 +229,7 @@ impl OpenChunk {
     fn check(&self, issue: &Issue) -> Result<(), Errno> {
         let Access { reads, writes } = self.options.access;
         let is_allowed = if issue.kind == Kind::Read { reads } else { writes };
-        let is_short = issue.kind == Kind::Unmap || issue.blocks as u64 <= self.max_transfer_blocks;
+        let is_short = issue.blocks as u64 <= self.max_transfer_blocks;
         let is_open = !self.is_closing.load(Ordering::Acquire);
         // Without threads nobody would update it.
         let has_updater = issue.status.is_none() || self.options.has_threads;
@@ -232,10 +237,10 @@ impl OpenChunk {
     }
 
     /// The disk's blocks for a chunk's.
-    fn runs(&self, first: u64, blocks: u64) -> Result<Runs, Errno> {
+    fn runs(&self, fixed: &Fixed<'_>, first: u64, blocks: u64) -> Result<Runs, Errno> {
         let shift = self.block_shift;
         let (mut runs, mut offset) = (Runs::default(), 0);
-        self.space.find(first, blocks, |Extent { first, blocks }| {
+        fixed.find(first, blocks, |Extent { first, blocks }| {
             runs.push(Run { first: first << shift, blocks: blocks << shift, offset });
             offset += (blocks * BLOCK_BYTES) as usize;
         })?;
@@ -335,9 +340,6 @@ impl OpenChunk {
                     }
                 }
             }
-            if self.is_closing.load(Ordering::Acquire) {
-                return (None, Err(Errno::INVAL));
-            }
         }
     }
 
@@ -374,7 +376,7 @@ impl OpenChunk {
 
     fn wait_for(&self, tag: u32) {
         if let Some(queue) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get()) {
-            queue.wait(&self.tags, LOOK_AFTER);
+            queue.wait(&self.tags, LOOK_AFTER, Awaited::Tag(tag));
         }
     }
 
@@ -383,9 +385,12 @@ impl OpenChunk {
         match &busy[..] {
             // Another thread is about to fetch what has ended, or to begin a command.
             [] => thread::sleep(Duration::from_micros(50)),
-            [(_, only)] => only.wait(&self.tags, LOOK_AFTER),
+            [(_, only)] => only.wait(&self.tags, LOOK_AFTER, Awaited::Any),
             several => {
-                several.iter().for_each(|(_, queue)| queue.wait(&self.tags, Duration::from_micros(50)))
+                let wait = |(_, queue): &(usize, &Arc<Queue>)| {
+                    queue.wait(&self.tags, Duration::from_micros(50), Awaited::Any);
+                };
+                several.iter().for_each(wait);
             }
         }
     }
@@ -400,17 +405,24 @@ impl OpenChunk {
     /// Changes a virtual LUN's size.
     ///
     /// # Errors
-    /// `EINVAL` for a physical LUN or more blocks than the disk has, `ENOSPC` if other virtual LUNs have them.
+    /// `EINVAL` for a physical LUN, a clone, or more blocks than the disk has, `ENOSPC` if other virtual LUNs have them, `EBUSY` if blocks
+    /// would be freed that a clone has.
     pub(crate) fn set_size(&self, blocks: u64) -> Result<(), Errno> {
         let Space::Virtual(parts) = &self.space else { return Err(Errno::INVAL) };
         if blocks > self.disk_blocks {
             return Err(Errno::INVAL);
         }
-        parts.resize(
-            blocks,
-            self.disk_blocks,
-            |part| if self.options.scrubs { self.scrub(part) } else { Ok(()) },
-        )
+        let scrub = |part| if self.options.scrubs { self.scrub(part) } else { Ok(()) };
+        parts.resize(blocks, self.disk_blocks, || self.drain(), scrub)
+    }
+
+    /// Waits until no request of the disk is in flight.
+    fn drain(&self) {
+        for (_, queue) in self.open_queues() {
+            while queue.is_in_flight() {
+                queue.wait(&self.tags, LOOK_AFTER, Awaited::Idle);
+            }
+        }
     }
 
     /// Zeroes blocks of the disk.
@@ -447,8 +459,13 @@ impl OpenChunk {
         if self.is_closing.swap(true, Ordering::AcqRel) {
             return Err(Errno::INVAL);
         }
-        let scrubs = self.options.scrubs && self.options.is_virtual;
-        let ended = self.wait_for_commands().and_then(|()| if scrubs { self.set_size(0) } else { Ok(()) });
+        let free = || match &self.space {
+            Space::Physical(_) => Ok(()),
+            Space::Virtual(parts) => {
+                parts.close(|part| if self.options.scrubs { self.scrub(part) } else { Ok(()) })
+            }
+        };
+        let ended = self.wait_for_commands().and_then(|()| free());
         if ended.is_err() {
             self.is_closing.store(false, Ordering::Release);
             return ended;
@@ -488,7 +505,9 @@ impl OpenChunk {
         if wanted.reads && !has.reads || wanted.writes && !has.writes {
             return Err(Errno::INVAL);
         }
-        if is_parents && self.disk()?.is_controllers() {
+        // A thread that held a lock does not exist in the child.
+        let disk = self.disk.try_lock().map_err(|_| Errno::BUSY)?.clone().ok_or(Errno::INVAL)?;
+        if is_parents && disk.is_controllers() {
             return Err(Errno::OPNOTSUPP);
         }
         let space = match &self.space {
@@ -496,7 +515,7 @@ impl OpenChunk {
             Space::Virtual(parts) => Space::Virtual(parts.for_child()?),
         };
         let tags = Tags::new(self.tags.number() as u16);
-        Ok(Self::with(self.disk()?, Options { access: wanted, ..self.options }, space, tags))
+        Ok(Self::with(disk, Options { access: wanted, ..self.options }, space, tags))
     }
 }
 

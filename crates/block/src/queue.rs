@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Polls of a disk without a descriptor to sleep on, before another thread may run.
@@ -164,8 +164,23 @@ struct Commands {
     /// Commands in flight whose status their caller polls.
     polled_statuses: usize,
     counts: Counts,
+    /// `None` for a disk that must be polled.
+    events: Option<Arc<Events>>,
     /// A thread sleeps until the disk has completed something.
     has_sleeper: bool,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The command with this tag.
+    Tag(u32),
+    /// Any asynchronous command.
+    Any,
+    /// That nothing is in flight.
+    Idle,
+    /// What has not ended yet.
+    More,
 }
 
 /// A queue that threads share.
@@ -175,17 +190,28 @@ pub(crate) struct Queue {
     commands: Mutex<Option<Commands>>,
     /// Commands have ended, or begun, or the queue was closed.
     changed: Condvar,
+}
+
+/// What a thread sleeps on.
+#[derive(Debug)]
+struct Events {
     /// Can be read when the disk may have completed something.
-    completed: Option<OwnedFd>,
-    /// Wakes the thread that sleeps on `completed` when another one has processed its completions.
-    wake: Option<OwnedFd>,
+    completed: OwnedFd,
+    /// Wakes the thread when another one has processed its completions.
+    wake: OwnedFd,
 }
 
 impl Queue {
     pub(crate) fn new(disk: Chunk, tags: usize) -> Result<Self, Errno> {
         let completed = disk.as_fd().map(|fd| fd.try_clone_to_owned()).transpose();
         let completed = completed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
-        let wake = completed.as_ref().map(|_| eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC));
+        let events = match completed {
+            Some(completed) => {
+                let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+                Some(Arc::new(Events { completed, wake }))
+            }
+            None => None,
+        };
         let commands = Commands {
             block_shift: disk.block_bytes().trailing_zeros(),
             parts: vec![None; disk.requests()],
@@ -197,14 +223,10 @@ impl Queue {
             number: 0,
             polled_statuses: 0,
             counts: Counts::default(),
+            events,
             has_sleeper: false,
         };
-        Ok(Self {
-            commands: Mutex::new(Some(commands)),
-            changed: Condvar::new(),
-            completed,
-            wake: wake.transpose()?,
-        })
+        Ok(Self { commands: Mutex::new(Some(commands)), changed: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Commands>> {
@@ -241,12 +263,16 @@ impl Queue {
             let mut lock = self.lock();
             let commands = lock.as_mut().ok_or(Errno::INVAL)?;
             match commands.disk.flush() {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    // It has processed completions of other commands, too.
+                    self.harvest(commands, tags);
+                    return Ok(());
+                }
                 Err(ChunkError::NoFreeSlot { .. }) => {}
                 Err(error) => return Err(errno_of(&error)),
             }
             drop(lock);
-            self.wait(tags, Duration::from_millis(1));
+            self.wait(tags, Duration::from_millis(1), Awaited::More);
         }
     }
 
@@ -301,14 +327,14 @@ impl Queue {
         self.lock().as_ref().is_some_and(Commands::is_in_flight)
     }
 
-    /// Waits until commands may have ended, at most for so long, and processes them.
-    pub(crate) fn wait(&self, tags: &Tags, at_most: Duration) {
+    /// Waits until commands may have ended, at most for so long, and processes them. It does not wait if what is awaited has ended.
+    pub(crate) fn wait(&self, tags: &Tags, at_most: Duration, awaited: Awaited) {
         let mut lock = self.lock();
         let Some(commands) = lock.as_mut() else { return };
-        if self.harvest(commands, tags) > 0 {
+        if self.harvest(commands, tags) > 0 || commands.has_ended(awaited) {
             return;
         }
-        let (Some(completed), Some(wake)) = (&self.completed, &self.wake) else {
+        let Some(events) = commands.events.clone() else {
             drop(lock);
             return self.spin();
         };
@@ -318,10 +344,11 @@ impl Queue {
         }
         commands.has_sleeper = true;
         drop(lock);
-        let events = [completed, wake].map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
+        let Events { completed, wake } = &*events;
+        let mut polled = [completed, wake].map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
         let timeout = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
         // Interrupted or not: what follows looks at the disk.
-        let _ = poll(&mut { events }, Some(&timeout));
+        let _ = poll(&mut polled, Some(&timeout));
         let _ = rustix::io::read(wake, &mut [0; 8]);
         let mut lock = self.lock();
         let Some(commands) = lock.as_mut() else { return };
@@ -344,8 +371,8 @@ impl Queue {
         let ended = commands.harvest(tags);
         if ended > 0 {
             self.changed.notify_all();
-            if let Some(wake) = self.wake.as_ref().filter(|_| commands.has_sleeper) {
-                let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+            if let Some(events) = commands.events.as_ref().filter(|_| commands.has_sleeper) {
+                let _ = rustix::io::write(&events.wake, &1_u64.to_ne_bytes());
             }
         }
         ended
@@ -359,7 +386,7 @@ impl Queue {
                 None => return,
                 Some(commands) if commands.polled_statuses > 0 => {
                     drop(lock);
-                    self.wait(tags, Duration::from_millis(100));
+                    self.wait(tags, Duration::from_millis(100), Awaited::More);
                 }
                 Some(_) => drop(self.changed.wait(lock)),
             }
@@ -381,6 +408,16 @@ impl Queue {
 impl Commands {
     fn command(&self, tag: u32) -> Result<&Command, Errno> {
         self.commands.get(tag as usize).and_then(Option::as_ref).ok_or(Errno::NOMSG)
+    }
+
+    /// Another thread may have processed its completion.
+    fn has_ended(&self, awaited: Awaited) -> bool {
+        match awaited {
+            Awaited::Tag(tag) => self.command(tag).map_or(true, |command| command.parts == 0),
+            Awaited::Any => !self.ended.is_empty(),
+            Awaited::Idle => !self.is_in_flight(),
+            Awaited::More => false,
+        }
     }
 
     fn is_in_flight(&self) -> bool {

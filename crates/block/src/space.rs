@@ -1,16 +1,30 @@
 //! Which blocks of a disk a chunk has: all of a physical LUN, or parts that a virtual LUN allocates.
 //!
 //! A virtual LUN's part is a range of the disk's bytes that is locked (`fcntl(2)`, open file description locks). So the kernel knows which parts
-//! are taken, by all processes that open the file. It frees them when the chunk is closed, or when its process and the children that
-//! cloned the chunk are dead.
+//! are taken, by all processes that open the file, and frees those of processes that die.
+//!
+//! ```text
+//!   bytes of the disk        parts of virtual LUNs, locked for writing
+//!   2^62 + 2n                virtual LUN number n exists, locked for writing
+//!   2^62 + 2n + 1            read-locked by each process that uses it, with a description of its own
+//! ```
+//!
+//! A child that clones a virtual LUN has the parent's locks, so neither may free a part while the other uses it.
 
 #![allow(unsafe_code, reason = "rustix has no open file description locks")]
 
 use crate::BLOCK_BYTES;
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::sync::RwLock;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+/// Where the locks of virtual LUNs' numbers begin: behind all disks.
+const NUMBERS: u64 = 1 << 62;
+/// Virtual LUNs of a disk at most.
+const NUMBERS_MAX: u64 = 1 << 20;
 
 /// A chunk's blocks.
 #[derive(Debug)]
@@ -24,9 +38,22 @@ pub(crate) enum Space {
 /// Parts of the disk, each after the one before in the virtual LUN. Blocks are the C interface's.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// Locked for these parts alone.
+    /// Its locks are the parts, and the number. Children have the same description.
     locks: File,
-    parts: RwLock<Vec<Extent>>,
+    number: u64,
+    /// The description by which this process uses the virtual LUN; `None` after it was closed.
+    user: Mutex<Option<File>>,
+    /// How often the size was changed, in memory that children share.
+    changes: File,
+    is_clone: bool,
+    parts: RwLock<Extents>,
+}
+
+/// The parts, and how often they had been changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extents {
+    all: Vec<Extent>,
+    changes: u64,
 }
 
 /// Consecutive blocks of the disk.
@@ -42,15 +69,31 @@ impl Extent {
     }
 }
 
+/// A chunk's blocks, which do not change while this exists.
+pub(crate) enum Fixed<'a> {
+    Physical(u64),
+    Virtual(RwLockReadGuard<'a, Extents>),
+}
+
 impl Space {
     /// Its size.
     pub(crate) fn blocks(&self) -> u64 {
         match self {
             Self::Physical(blocks) => *blocks,
-            Self::Virtual(parts) => parts.read().iter().map(|part| part.blocks).sum(),
+            Self::Virtual(parts) => parts.read().blocks(),
         }
     }
 
+    /// Keeps its blocks as they are.
+    pub(crate) fn fix(&self) -> Fixed<'_> {
+        match self {
+            Self::Physical(blocks) => Fixed::Physical(*blocks),
+            Self::Virtual(parts) => Fixed::Virtual(parts.read()),
+        }
+    }
+}
+
+impl Fixed<'_> {
     /// Calls `each` with the disk's blocks for these of the chunk, in order.
     ///
     /// # Errors
@@ -62,14 +105,9 @@ impl Space {
                 each(Extent { first, blocks });
                 Ok(())
             }
-            Self::Physical(_) => Err(Errno::INVAL),
-            Self::Virtual(parts) => {
-                let parts = parts.read();
-                if end > parts.iter().map(|part| part.blocks).sum() {
-                    return Err(Errno::INVAL);
-                }
+            Self::Virtual(parts) if end <= parts.blocks() => {
                 let mut begin = 0;
-                for part in parts.iter() {
+                for part in &parts.all {
                     let from = first.max(begin);
                     let to = end.min(begin + part.blocks);
                     if from < to {
@@ -79,63 +117,162 @@ impl Space {
                 }
                 Ok(())
             }
+            _ => Err(Errno::INVAL),
         }
     }
 }
 
+impl Extents {
+    fn blocks(&self) -> u64 {
+        self.all.iter().map(|part| part.blocks).sum()
+    }
+}
+
+/// A file that is open, opened anew: a description of its own.
+fn reopen(file: &File) -> Result<File, Errno> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+fn of_io(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 impl Parts {
     /// None yet. `locks` was opened for this virtual LUN alone.
-    pub(crate) fn new(locks: File) -> Self {
-        Self { locks, parts: RwLock::new(Vec::new()) }
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn new(locks: File) -> Result<Self, Errno> {
+        let number = |number: &u64| set_lock(&locks, number_byte(*number), libc::F_WRLCK) == Ok(());
+        let number = (0..NUMBERS_MAX).find(number).ok_or(Errno::NOLCK)?;
+        let user = reopen(&locks)?;
+        set_lock(&user, user_byte(number), libc::F_RDLCK)?;
+        let changes = File::from(memfd_create("iotoll-block-changes", MemfdFlags::CLOEXEC)?);
+        changes.write_all_at(&0_u64.to_ne_bytes(), 0).map_err(|error| of_io(&error))?;
+        let parts = RwLock::new(Extents::default());
+        Ok(Self { locks, number, user: Mutex::new(Some(user)), changes, is_clone: false, parts })
     }
 
-    /// The same parts for a child process, which holds the same locks.
+    /// The same parts for a child process.
+    ///
+    /// # Errors
+    /// `EBUSY` if a thread of the parent was changing the size when it forked, `EINVAL` if the parent changed it since.
     pub(crate) fn for_child(&self) -> Result<Self, Errno> {
-        let locks =
-            self.locks.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
-        Ok(Self { locks, parts: RwLock::new(self.read().clone()) })
+        // A thread that held a lock does not exist in the child.
+        let (Ok(parts), Ok(mut parents)) = (self.parts.try_read(), self.user.try_lock()) else {
+            return Err(Errno::BUSY);
+        };
+        let failed = |error: std::io::Error| of_io(&error);
+        let user = reopen(&self.locks)?;
+        set_lock(&user, user_byte(self.number), libc::F_RDLCK)?;
+        // From here on the parent frees nothing; what it did before is seen.
+        if self.changes()? != parts.changes {
+            return Err(Errno::INVAL);
+        }
+        // The child does not use the virtual LUN as its parent.
+        *parents = None;
+        Ok(Self {
+            locks: self.locks.try_clone().map_err(failed)?,
+            number: self.number,
+            user: Mutex::new(Some(user)),
+            changes: self.changes.try_clone().map_err(failed)?,
+            is_clone: true,
+            parts: RwLock::new(parts.clone()),
+        })
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Extent>> {
-        self.parts.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Extents> {
+        self.parts.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changes(&self) -> Result<u64, Errno> {
+        let mut changes = [0; 8];
+        self.changes.read_exact_at(&mut changes, 0).map_err(|error| of_io(&error))?;
+        Ok(u64::from_ne_bytes(changes))
+    }
+
+    /// Whether other processes use this virtual LUN: clones, or the parent of this one.
+    fn has_other_users(&self) -> Result<bool, Errno> {
+        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        let user = user.as_ref().ok_or(Errno::INVAL)?;
+        Ok(find_lock(user, user_byte(self.number), libc::F_WRLCK)?.is_some())
     }
 
     /// Allocates or frees blocks at the end, so that there are as many as asked for. The data of the others stays. `disk_blocks` is the
-    /// disk's size; `scrub` is called before blocks are freed.
+    /// disk's size. Before blocks are freed, `drain` waits for all commands, while none begins, and `scrub` is called with them.
     ///
     /// # Errors
-    /// `ENOSPC` if others have too much of the disk; then nothing has changed. The error of `scrub`; then its blocks stay.
+    /// `ENOSPC` if others have too much of the disk; then nothing has changed. `EINVAL` for a clone, `EBUSY` if blocks would be freed that a
+    /// clone has. The error of `scrub`; then its blocks stay.
     pub(crate) fn resize(
         &self,
         blocks: u64,
         disk_blocks: u64,
+        drain: impl FnOnce(),
         mut scrub: impl FnMut(Extent) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let mut parts = self.parts.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let now: u64 = parts.iter().map(|part| part.blocks).sum();
+        if self.is_clone {
+            return Err(Errno::INVAL);
+        }
+        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        let now = parts.blocks();
+        self.note_change(&mut parts)?;
         if blocks > now {
-            let more = self.allocate(blocks - now, disk_blocks, &parts)?;
-            for part in more {
-                match parts.last_mut() {
+            for part in self.allocate(blocks - now, disk_blocks, &parts.all)? {
+                match parts.all.last_mut() {
                     Some(last) if last.end() == part.first => last.blocks += part.blocks,
-                    _ => parts.push(part),
+                    _ => parts.all.push(part),
                 }
             }
         }
         let mut surplus = now.saturating_sub(blocks);
+        if surplus > 0 {
+            if self.has_other_users()? {
+                return Err(Errno::BUSY);
+            }
+            drain();
+        }
         while surplus > 0 {
-            let Some(last) = parts.last_mut() else { break };
+            let Some(last) = parts.all.last_mut() else { break };
             let freed = surplus.min(last.blocks);
             let tail = Extent { first: last.end() - freed, blocks: freed };
             scrub(tail)?;
-            self.set_lock(tail, libc::F_UNLCK)?;
+            set_lock(&self.locks, tail.into(), libc::F_UNLCK)?;
             last.blocks -= freed;
             surplus -= freed;
             if last.blocks == 0 {
-                parts.pop();
+                parts.all.pop();
             }
         }
         Ok(())
+    }
+
+    /// Ends this process's use. The parts are free if no other process uses them; `scrub` is called with them before. Nothing is in flight.
+    ///
+    /// # Errors
+    /// That of `scrub`; then all stays.
+    pub(crate) fn close(&self, mut scrub: impl FnMut(Extent) -> Result<(), Errno>) -> Result<(), Errno> {
+        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        // Looked at again after the change was noted, for a child that clones meanwhile. A clone whose parent lives changes nothing.
+        let is_last = (!self.is_clone || !self.has_other_users()?) && {
+            self.note_change(&mut parts)?;
+            !self.has_other_users()?
+        };
+        if is_last {
+            parts.all.iter().try_for_each(|part| scrub(*part))?;
+            // Also where a child holds the same description, but did not clone.
+            set_lock(&self.locks, ByteRange { first: 0, bytes: 0 }, libc::F_UNLCK)?;
+        }
+        parts.all.clear();
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    /// Counts a change before it is made: a child that clones meanwhile sees it, or is seen as another user.
+    fn note_change(&self, parts: &mut Extents) -> Result<(), Errno> {
+        parts.changes += 1;
+        self.changes.write_all_at(&parts.changes.to_ne_bytes(), 0).map_err(|error| of_io(&error))
     }
 
     /// Locks free blocks, the first ones on the disk. `own` are those that this virtual LUN has.
@@ -144,7 +281,7 @@ impl Parts {
         let allocated = self.allocate_into(&mut found, blocks, disk_blocks, own);
         if let Err(error) = allocated {
             for part in found {
-                self.set_lock(part, libc::F_UNLCK)?;
+                set_lock(&self.locks, part.into(), libc::F_UNLCK)?;
             }
             return Err(error);
         }
@@ -173,7 +310,7 @@ impl Parts {
             }
             let free = taken.map_or(left.blocks, |taken| taken.first - from);
             let part = Extent { first: from, blocks: free.min(blocks) };
-            match self.set_lock(part, libc::F_WRLCK) {
+            match set_lock(&self.locks, part.into(), libc::F_WRLCK) {
                 Ok(()) => {
                     found.push(part);
                     blocks -= part.blocks;
@@ -191,51 +328,75 @@ impl Parts {
     fn first_conflict(&self, mut within: Extent) -> Result<Option<Extent>, Errno> {
         let mut first = None;
         while within.blocks > 0 {
-            let Some(taken) = self.conflict(within)? else { break };
+            let Some(taken) = find_lock(&self.locks, within.into(), libc::F_WRLCK)? else { break };
+            let taken = taken.blocks();
             within.blocks = taken.first.saturating_sub(within.first);
             first = Some(taken);
         }
         Ok(first)
     }
+}
 
-    /// A part of these blocks that another virtual LUN has.
-    fn conflict(&self, within: Extent) -> Result<Option<Extent>, Errno> {
-        let mut lock = byte_range(within, libc::F_WRLCK);
-        self.call(libc::F_OFD_GETLK, &mut lock)?;
-        if lock.l_type == libc::F_UNLCK as libc::c_short {
-            return Ok(None);
-        }
-        let first = lock.l_start as u64 / BLOCK_BYTES;
-        // A length of 0 reaches to the end of all files.
-        let bytes = if lock.l_len == 0 { i64::MAX as u64 - lock.l_start as u64 } else { lock.l_len as u64 };
-        let end = (lock.l_start as u64).saturating_add(bytes).div_ceil(BLOCK_BYTES);
-        Ok(Some(Extent { first, blocks: end - first }))
+/// Bytes that a lock covers; as many as there can be if their number is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ByteRange {
+    first: u64,
+    bytes: u64,
+}
+
+impl From<Extent> for ByteRange {
+    fn from(blocks: Extent) -> Self {
+        Self { first: blocks.first * BLOCK_BYTES, bytes: blocks.blocks * BLOCK_BYTES }
     }
+}
 
-    fn set_lock(&self, part: Extent, kind: i32) -> Result<(), Errno> {
-        self.call(libc::F_OFD_SETLK, &mut byte_range(part, kind))
+impl ByteRange {
+    /// The blocks that are partly or wholly in it.
+    fn blocks(self) -> Extent {
+        let first = self.first / BLOCK_BYTES;
+        let bytes = if self.bytes == 0 { i64::MAX as u64 - self.first } else { self.bytes };
+        Extent { first, blocks: self.first.saturating_add(bytes).div_ceil(BLOCK_BYTES) - first }
     }
+}
 
-    fn call(&self, command: i32, lock: &mut libc::flock) -> Result<(), Errno> {
-        loop {
-            // SAFETY: these commands read and write the structure, which lives until the call returns.
-            let result = unsafe { libc::fcntl(self.locks.as_raw_fd(), command, &raw mut *lock) };
-            match std::io::Error::last_os_error() {
-                _ if result != -1 => return Ok(()),
-                error if error.kind() == std::io::ErrorKind::Interrupted => {}
-                error => return Err(Errno::from_io_error(&error).unwrap_or(Errno::NOLCK)),
-            }
+fn number_byte(number: u64) -> ByteRange {
+    ByteRange { first: NUMBERS + 2 * number, bytes: 1 }
+}
+
+fn user_byte(number: u64) -> ByteRange {
+    ByteRange { first: NUMBERS + 2 * number + 1, bytes: 1 }
+}
+
+/// Another description's lock that one of this kind would conflict with.
+fn find_lock(file: &File, range: ByteRange, kind: i32) -> Result<Option<ByteRange>, Errno> {
+    let mut lock = flock(range, kind);
+    call(file, libc::F_OFD_GETLK, &mut lock)?;
+    let is_free = lock.l_type == libc::F_UNLCK as libc::c_short;
+    Ok((!is_free).then_some(ByteRange { first: lock.l_start as u64, bytes: lock.l_len as u64 }))
+}
+
+fn set_lock(file: &File, range: ByteRange, kind: i32) -> Result<(), Errno> {
+    call(file, libc::F_OFD_SETLK, &mut flock(range, kind))
+}
+
+fn call(file: &File, command: i32, lock: &mut libc::flock) -> Result<(), Errno> {
+    loop {
+        // SAFETY: these commands read and write the structure, which lives until the call returns.
+        let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) };
+        match std::io::Error::last_os_error() {
+            _ if result != -1 => return Ok(()),
+            error if error.kind() == std::io::ErrorKind::Interrupted => {}
+            error => return Err(Errno::from_io_error(&error).unwrap_or(Errno::NOLCK)),
         }
     }
 }
 
-/// The bytes of blocks, as a lock.
-fn byte_range(blocks: Extent, kind: i32) -> libc::flock {
+fn flock(range: ByteRange, kind: i32) -> libc::flock {
     // SAFETY: the structure has numbers only, for which 0 is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = (blocks.first * BLOCK_BYTES) as libc::off_t;
-    lock.l_len = (blocks.blocks * BLOCK_BYTES) as libc::off_t;
+    lock.l_start = range.first as libc::off_t;
+    lock.l_len = range.bytes as libc::off_t;
     lock
 }

@@ -84,18 +84,25 @@ fn write() -> RwLockWriteGuard<'static, Table> {
 /// # Errors
 /// `EINVAL` if there is none, or if it is the parent process's.
 pub(crate) fn with<T>(id: i32, use_chunk: impl FnOnce(&OpenChunk) -> Result<T, Errno>) -> Result<T, Errno> {
-    LAST.with(|last| {
-        // A destructor or signal handler within a call gets a chunk of its own.
-        let Ok(mut last) = last.try_borrow_mut() else { return use_chunk(find(id)?.as_ref()) };
+    let mut use_chunk = Some(use_chunk);
+    let used = LAST.try_with(|last| {
+        let use_chunk = use_chunk.take()?;
+        // A signal handler within a call gets the chunk from the table.
+        let Ok(mut last) = last.try_borrow_mut() else {
+            return Some(find(id).and_then(|chunk| use_chunk(&chunk)));
+        };
         let changes = CHANGES.load(Ordering::Acquire);
-        match &*last {
+        Some(match &*last {
             Some(known) if known.id == id && known.changes == changes => use_chunk(&known.chunk),
-            _ => {
-                let chunk = find(id)?;
-                use_chunk(&last.insert(Last { id, changes, chunk }).chunk)
-            }
-        }
-    })
+            _ => find(id).and_then(|chunk| use_chunk(&last.insert(Last { id, changes, chunk }).chunk)),
+        })
+    });
+    match (used, use_chunk) {
+        (Ok(Some(result)), _) => result,
+        // The thread ends: its variables are gone.
+        (_, Some(use_chunk)) => use_chunk(find(id)?.as_ref()),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 fn find(id: i32) -> Result<Arc<OpenChunk>, Errno> {
@@ -131,7 +138,7 @@ pub(crate) fn close(id: i32) -> Result<(), Errno> {
         *entry = None;
     }
     changed();
-    LAST.with(|last| last.try_borrow_mut().map(|mut last| *last = None).ok());
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = None));
     Ok(())
 }
 
@@ -190,17 +197,23 @@ fn watch_forks() {
 /// Takes the locks, so that no other thread has them in the child.
 unsafe extern "C" fn before_fork() {
     let held = (write(), DISKS.lock().unwrap_or_else(PoisonError::into_inner));
-    HELD.with(|place| *place.borrow_mut() = Some(held));
+    // A thread that ends has no place for them, and forks without them.
+    let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
 }
 
 unsafe extern "C" fn in_parent() {
-    HELD.with(|place| drop(place.take()));
+    let _ = HELD.try_with(|place| drop(place.take()));
 }
 
 unsafe extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     changed();
     // What the thread used last is the parent's: it must not be closed here.
-    LAST.with(|last| last.try_borrow_mut().map(|mut last| std::mem::forget(last.take())).ok());
-    HELD.with(|place| drop(place.take()));
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| std::mem::forget(last.take())));
+    let _ = HELD.try_with(|place| {
+        if let Some((table, mut disks)) = place.take() {
+            disks.forget_controllers();
+            drop((table, disks));
+        }
+    });
 }

@@ -60,6 +60,22 @@ fn the_example_copies() {
     }
 }
 
+#[test]
+fn chunks_are_used_when_threads_and_processes_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = library(folder.path());
+    let [disk, program] = ["disk", "at_exit"].map(|name| folder.path().join(name));
+    fs::write(&disk, vec![0; 4 * 4096]).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-Wall", "-Werror", "-o"]).arg(&program).arg("-I").arg(folder.path().join("include"));
+    compile.arg(here().join("tests/at_exit.c")).arg("-L").arg(&lib).args(["-liotoll_block", "-lpthread"]);
+    succeed(&mut compile);
+    for path in [disk.to_str().unwrap(), "emulated:64"] {
+        let output = succeed(Command::new(&program).arg(path).env("LD_LIBRARY_PATH", &lib));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "before: used\nthread: used\nprocess: used\n");
+    }
+}
+
 /// Only what the headers have is exported, under a version.
 #[test]
 fn symbols_are_the_interface_s() {

@@ -188,6 +188,81 @@ fn virtual_luns_grow_and_shrink_with_their_data() {
     }
 }
 
+/// Commands that wait for a slot of the disk have its blocks, not the chunk's.
+#[test]
+fn blocks_are_not_freed_under_commands() {
+    const COMMANDS: usize = 600;
+    for path in Disks::new(COMMANDS as u64).paths {
+        let open = || Chunk::open(&path, 1024, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap();
+        let (one, other) = (open(), open());
+        one.set_size(COMMANDS).unwrap();
+        let [late, data] = [pattern(1), pattern(2)];
+        let write = |block| one.awrite(&late, block as i64, 0, std::ptr::null_mut(), 0).unwrap();
+        let tags: Vec<_> = (0..COMMANDS).map(write).collect();
+        one.set_size(0).unwrap();
+        other.set_size(COMMANDS).unwrap();
+        for block in 0..COMMANDS {
+            other.write(block as i64, &data).unwrap();
+        }
+        tags.into_iter().for_each(|tag| assert_eq!(one.wait(tag), Ok(1)));
+        assert!((0..COMMANDS).all(|block| other.read(block as i64, 1) == Ok(data.clone())));
+    }
+}
+
+#[test]
+fn a_thread_that_waits_gets_its_result_when_the_chunk_is_closed() {
+    for path in Disks::new(309).paths {
+        let chunk = Chunk::open(&path, 256, libc::O_RDWR, 0).unwrap();
+        for _ in 0..20 {
+            let mut data = vec![vec![0; BLOCK]; 256];
+            let begin = |data: &mut Vec<u8>| chunk.aread(data, 3, 0, 0).unwrap();
+            let tags: Vec<_> = data.iter_mut().map(begin).collect();
+            thread::scope(|scope| {
+                let waits = scope.spawn(|| tags.iter().all(|tag| chunk.wait(*tag) == Ok(1)));
+                let id = chunk.0;
+                // In time or not: what is in flight has its result.
+                let closed = std::mem::ManuallyDrop::new(Chunk(id)).read(0, 1);
+                assert!(matches!(closed, Ok(_) | Err(libc::EBUSY)));
+                assert!(waits.join().unwrap());
+            });
+        }
+        let data = pattern(1);
+        let tag = chunk.awrite(&data, 0, 0, std::ptr::null_mut(), 0).unwrap();
+        let id = chunk.0;
+        thread::scope(|scope| {
+            let closes = scope.spawn(move || Chunk(id).close());
+            thread::sleep(std::time::Duration::from_millis(50));
+            assert_eq!(chunk.wait(tag), Ok(1));
+            assert_eq!(closes.join().unwrap(), Ok(0));
+        });
+        std::mem::forget(chunk);
+    }
+}
+
+/// A thread that used a chunk last keeps nothing of it.
+#[test]
+fn a_closed_virtual_lun_has_no_blocks() {
+    for path in Disks::new(310).paths {
+        let open = || Chunk::open(&path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap();
+        let (one, other) = (open(), open());
+        one.set_size(310).unwrap();
+        let (used, closed) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                one.write(0, &pattern(1)).unwrap();
+                used.wait();
+                closed.wait();
+            });
+            used.wait();
+            let id = one.0;
+            assert_eq!(Chunk(id).close(), Ok(0));
+            assert_eq!(other.set_size(310), Ok(0));
+            closed.wait();
+        });
+        std::mem::forget(one);
+    }
+}
+
 #[test]
 fn a_virtual_lun_takes_one_block_at_a_time() {
     for path in Disks::new(307).paths {

@@ -5,7 +5,7 @@
 
 mod support;
 
-use block::c_types::{CBLK_GROUP_RAID0, CBLK_OPN_VIRT_LUN};
+use block::c_types::{CBLK_GROUP_RAID0, CBLK_OPN_SCRUB_DATA, CBLK_OPN_VIRT_LUN};
 use block::interface::chunk::{cblk_aread, cblk_aresult, cblk_clone_after_fork, cblk_close};
 use block::interface::group::{
     cblk_cg_close, cblk_cg_get_num_chunks, cblk_cg_get_size, cblk_cg_open, cblk_cg_read, cblk_cg_set_size,
@@ -46,6 +46,7 @@ fn a_child_goes_on_with_a_clone() {
     // Another thread is within the library while this one forks.
     let busy = Chunk::open(path, 0, libc::O_RDWR, 0).unwrap();
     let (id, stop) = (chunk.0, std::sync::atomic::AtomicBool::new(false));
+    let mut statuses = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -54,6 +55,7 @@ fn a_child_goes_on_with_a_clone() {
             }
         });
         for _ in 0..20 {
+            // Judged when the other thread has stopped.
             let child = fork(|| {
                 let chunk = std::mem::ManuallyDrop::new(Chunk(id));
                 if chunk.read(3, 1) != Err(libc::EINVAL) {
@@ -72,13 +74,104 @@ fn a_child_goes_on_with_a_clone() {
                 }
                 if cblk_close(id, 0) == 0 { 0 } else { 5 }
             });
-            assert_eq!(status(child), 0);
+            statuses.push(status(child));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+    assert_eq!(statuses, [0; 20]);
     assert_eq!(chunk.read(3, 1), Ok(pattern(3)));
     assert_eq!(chunk.set_size(65), Err(libc::EINVAL));
     chunk.set_size(64).unwrap();
+}
+
+/// A parent and a clone use the same blocks: neither frees, zeroes or gives away what the other has.
+#[test]
+fn blocks_of_a_clone_stay() {
+    let disks = Disks::new(67);
+    let path = &disks.paths[0];
+    let open = |flags| Chunk::open(path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN | flags).unwrap();
+    let (chunk, other) = (open(CBLK_OPN_SCRUB_DATA), open(0));
+    chunk.set_size(16).unwrap();
+    chunk.write(3, &pattern(3)).unwrap();
+    let id = chunk.0;
+    // A clone that is closed leaves the parent its blocks.
+    let child = fork(|| {
+        let can_t_resize =
+            || Chunk::set_size(&std::mem::ManuallyDrop::new(Chunk(id)), 32) == Err(libc::EINVAL);
+        let cloned = cblk_clone_after_fork(id, libc::O_RDWR, 0) == 0;
+        u8::from(!(cloned && can_t_resize() && cblk_close(id, 0) == 0))
+    });
+    assert_eq!(status(child), 0);
+    assert_eq!(chunk.read(3, 1), Ok(pattern(3)));
+    assert_eq!(other.set_size(52), Err(libc::ENOSPC));
+    // While a clone lives, the parent grows, but frees nothing.
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    let child = fork(|| {
+        let chunk = std::mem::ManuallyDrop::new(Chunk(id));
+        let cloned = cblk_clone_after_fork(id, libc::O_RDWR, 0) == 0;
+        there.write_all(&[1]).unwrap();
+        there.read_exact(&mut [0]).unwrap();
+        // The parent was closed meanwhile.
+        let reads = chunk.read(3, 1) == Ok(pattern(3));
+        u8::from(!(cloned && reads && cblk_close(id, 0) == 0))
+    });
+    here.read_exact(&mut [0]).unwrap();
+    assert_eq!(chunk.set_size(8), Err(libc::EBUSY));
+    assert_eq!(chunk.set_size(20), Ok(0));
+    assert_eq!(chunk.close(), Ok(0));
+    assert_eq!(other.set_size(67), Err(libc::ENOSPC), "the clone has them");
+    here.write_all(&[1]).unwrap();
+    assert_eq!(status(child), 0);
+    assert_eq!(other.set_size(67), Ok(0));
+    assert_eq!(other.read(3, 1), Ok(vec![0; BLOCK]), "zeroed by the last that had it");
+}
+
+/// A child that did not clone in time does not get blocks that the parent has freed, and holds none.
+#[test]
+fn a_late_clone_is_refused() {
+    let disks = Disks::new(68);
+    let path = &disks.paths[0];
+    let open = || Chunk::open(path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap();
+    let (chunk, other) = (open(), open());
+    chunk.set_size(68).unwrap();
+    let id = chunk.0;
+    for closes in [false, true] {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        let child = fork(|| {
+            there.read_exact(&mut [0]).unwrap();
+            u8::from(cblk_clone_after_fork(id, libc::O_RDWR, 0) == 0)
+        });
+        if closes {
+            assert_eq!(cblk_close(id, 0), 0);
+        } else {
+            chunk.set_size(0).unwrap();
+        }
+        other.set_size(68).unwrap();
+        here.write_all(&[1]).unwrap();
+        assert_eq!(status(child), 0);
+        other.set_size(0).unwrap();
+    }
+    std::mem::forget(chunk);
+}
+
+/// A controller is the parent's: a child that opens its path does not get it.
+#[test]
+fn a_child_does_not_drive_the_parent_s_controller() {
+    let disks = Disks::new(69);
+    let path = &disks.paths[1];
+    let chunk = Chunk::open(path, 0, libc::O_RDWR, 0).unwrap();
+    chunk.write(3, &pattern(3)).unwrap();
+    let id = chunk.0;
+    let child = fork(|| {
+        if cblk_clone_after_fork(id, libc::O_RDWR, 0) == 0 {
+            return 1;
+        }
+        // An emulated one is made anew.
+        let own = Chunk::open(path, 0, libc::O_RDWR, 0).unwrap();
+        u8::from(own.read(3, 1) != Ok(vec![0; BLOCK]))
+    });
+    assert_eq!(status(child), 0);
+    assert_eq!(chunk.read(3, 1), Ok(pattern(3)));
 }
 
 #[test]

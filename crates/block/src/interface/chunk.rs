@@ -2,8 +2,8 @@
 
 use super::{Transfer, group, open, path_of, which};
 use crate::c_types::{
-    ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NO_HARVEST, CBLK_GROUP_ID, CBLK_GROUP_MASK,
-    CBLK_OPN_GROUP, ChunkAttrs, ChunkStats,
+    ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_ARESULT_NO_HARVEST, CBLK_GROUP_ID,
+    CBLK_GROUP_MASK, CBLK_OPN_GROUP, ChunkAttrs, ChunkStats,
 };
 use crate::errno::returned;
 use crate::open_chunk::OpenChunk;
@@ -334,8 +334,10 @@ pub unsafe extern "C" fn cblk_aresult(
 pub(super) fn result(chunk: &OpenChunk, tag: &mut c_int, flags: c_int) -> Result<c_int, Errno> {
     let (waits, harvests) = (flags & CBLK_ARESULT_BLOCKING != 0, flags & CBLK_ARESULT_NO_HARVEST == 0);
     let (ended, result) = chunk.result(which(*tag, flags), waits, harvests);
-    if let Some(ended) = ended {
-        *tag = ended;
+    match ended {
+        Some(ended) => *tag = ended,
+        None if flags & CBLK_ARESULT_NEXT_TAG != 0 => *tag = -1,
+        None => {}
     }
     result.map(|blocks| blocks as c_int)
 }

@@ -32,7 +32,8 @@ struct Lists<'a> {
 ///
 /// # Safety
 /// Each list is null or has as many pointers as its number says; each pointer is null or points to a request that can be read and written, and
-/// for which [`cblk_aread`](super::chunk::cblk_aread)'s conditions hold. `completion_items` is null or can be read and written.
+/// for which [`cblk_aread`](super::chunk::cblk_aread)'s conditions hold. The first pointer of the list of completions is null, or that of an
+/// array with as many. `completion_items` is null or can be read and written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cblk_listio(
     chunk_id: c_int,
@@ -212,9 +213,14 @@ impl Lists<'_> {
         let place = match waited {
             Some(waited) => *waited,
             None => {
-                let Some(place) = self.completions.get(self.completed) else { return };
+                // The first pointer is that of an array, as in CAPI flash's library: callers need not have the others.
+                let Some(first) =
+                    self.completions.first().filter(|_| self.completed < self.completions.len())
+                else {
+                    return;
+                };
                 self.completed += 1;
-                *place
+                first.wrapping_add(self.completed - 1)
             }
         };
         // SAFETY: the caller's promise.

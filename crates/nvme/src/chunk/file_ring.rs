@@ -48,7 +48,16 @@ struct InFlight {
     operation: Operation,
     /// Bytes that were transferred: the kernel may return after a part.
     done: usize,
+    retries: u32,
 }
+
+/// The kernel ends requests of a thread that ends with errors of its own. Each is tried again at most so often.
+const RETRIES_MAX: u32 = 10_000;
+
+/// Zeros, at a place that direct I/O takes.
+#[repr(align(4096))]
+struct Zeros([u8; 1 << 16]);
+static ZEROS: Zeros = Zeros([0; 1 << 16]);
 
 impl FileRing {
     /// Uses a file or block device that is open already as blocks of `1 << block_shift` bytes, with `requests` slots of at least
@@ -118,7 +127,7 @@ impl FileRing {
         if !from.is_empty() {
             self.ram.write(self.buffer(slot), from)?;
         }
-        self.push(slot, InFlight { operation, done: 0 });
+        self.push(slot, InFlight { operation, done: 0, retries: 0 });
         Ok(())
     }
 
@@ -215,7 +224,10 @@ impl FileRing {
         let result = completion.result();
         let error = |code: i32| io::Error::from_raw_os_error(code);
         let result = match request.operation {
-            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => return self.push(slot, request),
+            // The buffers are this ring's own: no address is wrong. Only the thread that submitted the request is gone.
+            _ if request.retries < RETRIES_MAX && is_of_the_thread(-result) => {
+                return self.push(slot, InFlight { retries: request.retries + 1, ..request });
+            }
             Operation::Read { blocks, .. } | Operation::Write { blocks, .. } if result >= 0 => {
                 let done = request.done + result as usize;
                 match (blocks << self.block_shift) as usize {
@@ -238,9 +250,13 @@ impl FileRing {
 
     /// Writes zeros where the file system makes no holes.
     fn write_zeros(&self, first: u64, blocks: u64) -> io::Result<()> {
-        let zeros = vec![0; 1 << self.block_shift];
-        let mut at = (first..first + blocks).map(|block| block << self.block_shift);
-        at.try_for_each(|at| std::os::unix::fs::FileExt::write_all_at(&*self.file, &zeros, at))
+        let (mut at, mut left) = (first << self.block_shift, (blocks << self.block_shift) as usize);
+        while left > 0 {
+            let bytes = left.min(ZEROS.0.len());
+            std::os::unix::fs::FileExt::write_all_at(&*self.file, &ZEROS.0[..bytes], at)?;
+            (at, left) = (at + bytes as u64, left - bytes);
+        }
+        Ok(())
     }
 
     /// Copies the data that a slot has read.
@@ -255,6 +271,11 @@ impl FileRing {
     fn failed(&self, source: io::Error) -> ChunkError {
         ChunkError::File { file: self.path.clone(), source }
     }
+}
+
+/// Whether an error says nothing about the file, but that the submitting thread was interrupted or has ended.
+fn is_of_the_thread(error: i32) -> bool {
+    matches!(error, libc::EINTR | libc::EAGAIN | libc::ECANCELED | libc::EFAULT)
 }
 
 /// Size of a file or block device. `metadata` reports length 0 for a block device, so this seeks to its end.
