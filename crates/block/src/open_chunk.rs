@@ -491,6 +491,13 @@ impl OpenChunk {
         Ok(())
     }
 
+    /// In a child process: the chunk is its parent's.
+    pub(crate) fn forget_use(&self) {
+        if let Space::Virtual(parts) = &self.space {
+            parts.forget_use();
+        }
+    }
+
     /// The same chunk for a child process, with queues of its own. The parent's threads and queues do not exist there.
     ///
     /// # Errors

@@ -159,10 +159,8 @@ impl Parts {
     /// # Errors
     /// `EBUSY` if a thread of the parent was changing the size when it forked, `EINVAL` if the parent changed it since.
     pub(crate) fn for_child(&self) -> Result<Self, Errno> {
-        // A thread that held a lock does not exist in the child.
-        let (Ok(parts), Ok(mut parents)) = (self.parts.try_read(), self.user.try_lock()) else {
-            return Err(Errno::BUSY);
-        };
+        // A thread that held the lock does not exist in the child.
+        let parts = self.parts.try_read().map_err(|_| Errno::BUSY)?;
         let failed = |error: std::io::Error| of_io(&error);
         let user = reopen(&self.locks)?;
         set_lock(&user, user_byte(self.number), libc::F_RDLCK)?;
@@ -170,8 +168,6 @@ impl Parts {
         if self.changes()? != parts.changes {
             return Err(Errno::INVAL);
         }
-        // The child does not use the virtual LUN as its parent.
-        *parents = None;
         Ok(Self {
             locks: self.locks.try_clone().map_err(failed)?,
             number: self.number,
@@ -180,6 +176,14 @@ impl Parts {
             is_clone: true,
             parts: RwLock::new(parts.clone()),
         })
+    }
+
+    /// In a child process: it does not use the virtual LUN as its parent does.
+    pub(crate) fn forget_use(&self) {
+        // A thread that held the lock does not exist here. Then the parent seems to live as long as this child.
+        if let Ok(mut user) = self.user.try_lock() {
+            *user = None;
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Extents> {

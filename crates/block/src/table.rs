@@ -213,6 +213,7 @@ unsafe extern "C" fn in_child() {
     let _ = HELD.try_with(|place| {
         if let Some((table, mut disks)) = place.take() {
             disks.forget_controllers();
+            table.chunks.iter().flatten().for_each(|entry| entry.chunk.forget_use());
             drop((table, disks));
         }
     });
