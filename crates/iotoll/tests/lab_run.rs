@@ -73,7 +73,7 @@ fn times(toll: &Toll, event: Event) -> u64 {
 
 /// More than a read of the library's takes, if it takes no detour. In tests `dma` checks for overflow, which the sheets' build does
 /// not: some 95 instructions.
-const USER_INSTRUCTIONS_MAX: f64 = 600.0;
+const USER_INSTRUCTIONS_MAX: f64 = 350.0;
 
 #[test]
 fn x86_strict_pays_an_invalidation_and_two_entries() {
@@ -120,10 +120,12 @@ fn a_program_with_the_disk_pays_neither_kernel_nor_iommu() {
         }
         // One for all commands, one for all completions; and one look, since the window pauses until they are there.
         assert_eq!((times(read, Event::Doorbells), times(read, Event::Polls)), (2, 1));
-        assert!(read.functions.keys().any(|name| name.contains("QueuePair")), "{:?}", read.functions);
+        // What the program does for a read is in one function, into which the compiler puts the driver's.
+        let main = "lab_guest::read::read_batch";
+        assert!(read.functions.keys().any(|name| name.contains(main)), "{:?}", read.functions);
         let flame = folder.path().join(format!("flame-x86-vtd-user-{workload}.folded"));
         let flame = std::fs::read_to_string(flame).unwrap();
-        assert!(flame.contains(";nvme::queue_pair::QueuePair::"), "{flame}");
+        assert!(flame.contains(&format!(";{main}")), "{flame}");
     }
 }
 
