@@ -526,6 +526,12 @@ fn structure(what: u8) -> Structure {
             has_sgl: true,
             aborts_max: 4,
             error_log_entries: 8,
+            can_update_firmware: true,
+            can_self_test: true,
+            firmware_updates: identify::FirmwareUpdates { slots: 2, ..identify::FirmwareUpdates::default() },
+            warning_temperature_k: 343,
+            critical_temperature_k: 353,
+            extended_test_minutes: 1,
         }
         .write(),
         _ => {
