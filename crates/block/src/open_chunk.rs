@@ -376,7 +376,7 @@ impl OpenChunk {
 
     fn wait_for(&self, tag: u32) {
         if let Some(queue) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get()) {
-            queue.wait(&self.tags, LOOK_AFTER, Awaited::Tag(tag));
+            queue.wait(&self.tags, LOOK_AFTER, Awaited::Command(tag));
         }
     }
 

@@ -174,7 +174,7 @@ struct Commands {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// The command with this tag.
-    Tag(u32),
+    Command(u32),
     /// Any asynchronous command.
     Any,
     /// That nothing is in flight.
@@ -413,7 +413,7 @@ impl Commands {
     /// Another thread may have processed its completion.
     fn has_ended(&self, awaited: Awaited) -> bool {
         match awaited {
-            Awaited::Tag(tag) => self.command(tag).map_or(true, |command| command.parts == 0),
+            Awaited::Command(tag) => self.command(tag).map_or(true, |command| command.parts == 0),
             Awaited::Any => !self.ended.is_empty(),
             Awaited::Idle => !self.is_in_flight(),
             Awaited::More => false,
