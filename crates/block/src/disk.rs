@@ -2,6 +2,7 @@
 
 use crate::BLOCK_BYTES;
 use crate::errno;
+use crate::space::reopen;
 use dma::vfio::Interface;
 use dma::{
     Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
@@ -12,7 +13,6 @@ use nvme::{Adapter, Controller, Namespace};
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -91,7 +91,7 @@ impl Disk {
     }
 
     /// Whether a path names a controller, not a file.
-    pub(crate) fn is_controller(path: &Path) -> bool {
+    pub(crate) fn names_controller(path: &Path) -> bool {
         path.to_str().is_some_and(|path| path.starts_with(EMULATED)) || pci_address(path).is_some()
     }
 
@@ -124,7 +124,6 @@ impl Disk {
         if blocks == 0 || blocks > 1 << 20 {
             return Err(Errno::INVAL);
         }
-        let failed = |_| Errno::NOMEM;
         let tables = 8 << 20;
         let ram = Arc::new(Ram::new(MemoryAddress(0), CONTROLLER_BYTES));
         let frames = Arc::new(Frames::new(MemoryAddress(0), tables));
@@ -138,7 +137,7 @@ impl Disk {
         let domain = Domain::builder(Arc::new(table)).build().map_err(|_| Errno::NOMEM)?;
         let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
         let emulated = Arc::new(Emulated::new(unit.adapter(requester), blocks, 12));
-        let controller = Controller::open(emulated, mapper, ram).map_err(failed)?;
+        let controller = Controller::open(emulated, mapper, ram).map_err(|_| Errno::NOMEM)?;
         Self::of_driver(path, Driver::Emulated(Arc::new(Mutex::new(controller))), None)
     }
 
@@ -167,7 +166,7 @@ impl Disk {
     }
 
     /// Whether it is driven by this process, not by the kernel.
-    pub(crate) fn is_controllers(&self) -> bool {
+    pub(crate) fn is_controller(&self) -> bool {
         matches!(self.kind, Kind::Controller(_))
     }
 
@@ -187,8 +186,7 @@ impl Disk {
                 // A kernel without io_uring, or one that does not allow it. Direct I/O would need other buffers.
                 let flags = rustix::fs::fcntl_getfl(file)?;
                 rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?;
-                let file =
-                    file.try_clone().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
+                let file = file.try_clone().map_err(|error| errno::of_io(&error))?;
                 let backing =
                     Backing::from_file(self.path.clone(), file, shift, requests, FILE_REQUEST_BYTES);
                 backing.map(Chunk::from).map_err(|error| errno::errno_of(&error))
@@ -210,12 +208,10 @@ impl Disk {
     /// # Errors
     /// What the system says.
     pub(crate) fn locks(&self) -> Result<File, Errno> {
-        let file = match &self.kind {
-            Kind::File { file, .. } => file.as_raw_fd(),
-            Kind::Controller(driven) => driven.locks.as_raw_fd(),
-        };
-        let path = format!("/proc/self/fd/{file}");
-        Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
+        match &self.kind {
+            Kind::File { file, .. } => reopen(file),
+            Kind::Controller(driven) => reopen(&driven.locks),
+        }
     }
 
     /// The size of the disk's blocks, as a shift, by which the C interface's are larger.
@@ -277,7 +273,7 @@ impl Disks {
     pub(crate) fn forget_controllers(&mut self) {
         for (path, open) in std::mem::take(&mut self.0) {
             match open.get() {
-                Some(disk) if !disk.is_controllers() => self.0.push((path, open)),
+                Some(disk) if !disk.is_controller() => self.0.push((path, open)),
                 controller => std::mem::forget((open, controller)),
             }
         }

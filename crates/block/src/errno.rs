@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CString, c_int};
+use std::io;
 
 thread_local! {
     /// Why this thread's last call failed, where more is known than its `errno`.
@@ -33,6 +34,11 @@ pub(crate) fn with_text<T>(read: impl FnOnce(Option<&CString>) -> T) -> T {
     read(text.as_ref())
 }
 
+/// The error number of a failure of the system's.
+pub(crate) fn of_io(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 /// The error number of a request's failure.
 pub(crate) fn errno_of(error: &ChunkError) -> Errno {
     match error {
@@ -40,7 +46,7 @@ pub(crate) fn errno_of(error: &ChunkError) -> Errno {
             Errno::INVAL
         }
         ChunkError::NoFreeSlot { .. } => Errno::AGAIN,
-        ChunkError::File { source, .. } => Errno::from_io_error(source).unwrap_or(Errno::IO),
+        ChunkError::File { source, .. } => of_io(source),
         _ => Errno::IO,
     }
 }

@@ -167,10 +167,7 @@ impl OpenChunk {
         match self.new_queue() {
             Ok(queue) => Ok((place, self.queues[place].get_or_init(|| Arc::new(queue)))),
             // No more of them: share another thread's.
-            Err(error) => {
-                let mut others = self.queues.iter().enumerate();
-                others.find_map(|(place, queue)| Some((place, queue.get()?))).ok_or(error)
-            }
+            Err(error) => self.open_queues().next().ok_or(error),
         }
     }
 
@@ -187,9 +184,21 @@ impl OpenChunk {
         let first = u64::try_from(issue.first).map_err(|_| Errno::INVAL)?;
         self.check(issue)?;
         let (place, queue) = self.queue()?;
-        // Whoever waits for a tag must not hold up a change of size.
-        self.runs(&self.space.fix(), first, issue.blocks as u64)?;
-        let tag = self.take_tag(issue.waits)?;
+        let blocks = issue.blocks as u64;
+        // The blocks stay the chunk's until the command is in the queue, where a change of size sees it.
+        let mut fixed = self.space.fix();
+        let mut runs = self.runs(&fixed, first, blocks)?;
+        let tag = match self.tags.take() {
+            Some(tag) => tag,
+            None => {
+                // Whoever waits for a tag must not hold up a change of size.
+                drop(fixed);
+                let tag = self.wait_for_tag(issue.waits)?;
+                fixed = self.space.fix();
+                runs = self.runs(&fixed, first, blocks).inspect_err(|_| self.tags.free(tag, None))?;
+                tag
+            }
+        };
         if let Some(chosen) = issue.user_tag {
             self.tags.choose(chosen, tag);
         }
@@ -202,11 +211,7 @@ impl OpenChunk {
             user_tag: issue.user_tag,
             status: issue.status,
         };
-        // The blocks stay the chunk's until the command is in the queue, where a change of size sees it.
-        let fixed = self.space.fix();
-        let begun = self
-            .runs(&fixed, first, issue.blocks as u64)
-            .and_then(|runs| queue.begin(tag, command, runs.iter(), &self.tags, issue.rings));
+        let begun = queue.begin(tag, command, runs.iter(), &self.tags, issue.rings);
         drop(fixed);
         if let Err(error) = begun {
             self.tags.free(tag, issue.user_tag);
@@ -247,10 +252,8 @@ impl OpenChunk {
         Ok(runs)
     }
 
-    fn take_tag(&self, waits: bool) -> Result<u32, Errno> {
-        if let Some(tag) = self.tags.take() {
-            return Ok(tag);
-        }
+    /// A tag, where none was free.
+    fn wait_for_tag(&self, waits: bool) -> Result<u32, Errno> {
         let [at_first, failed] = &self.without_tag;
         at_first.fetch_add(1, Ordering::Relaxed);
         let fail = |errno| {
@@ -412,8 +415,7 @@ impl OpenChunk {
         if blocks > self.disk_blocks {
             return Err(Errno::INVAL);
         }
-        let scrub = |part| if self.options.scrubs { self.scrub(part) } else { Ok(()) };
-        parts.resize(blocks, self.disk_blocks, || self.drain(), scrub)
+        parts.resize(blocks, self.disk_blocks, || self.drain(), |part| self.scrub(part))
     }
 
     /// Waits until no request of the disk is in flight.
@@ -425,8 +427,11 @@ impl OpenChunk {
         }
     }
 
-    /// Zeroes blocks of the disk.
+    /// Zeroes blocks of the disk that are freed, if that was asked for.
     fn scrub(&self, part: Extent) -> Result<(), Errno> {
+        if !self.options.scrubs {
+            return Ok(());
+        }
         let shift = self.block_shift;
         let mut disk = self.disk()?.queue(1)?;
         let zeroed = disk.write_zeroes(part.first << shift, part.blocks << shift);
@@ -434,16 +439,18 @@ impl OpenChunk {
     }
 
     pub(crate) fn stats(&self) -> ChunkStats {
-        let mut stats = ChunkStats {
-            block_size: BLOCK_BYTES as u32,
-            num_paths: 1,
-            max_transfer_size: self.max_transfer_blocks,
-            num_no_cmds_free: self.without_tag[0].load(Ordering::Relaxed),
-            num_no_cmds_free_fail: self.without_tag[1].load(Ordering::Relaxed),
-            ..ChunkStats::default()
-        };
-        self.open_queues().for_each(|(_, queue)| queue.counts().add_to(&mut stats));
+        let mut stats = ChunkStats::default();
+        self.add_to(&mut stats);
         stats
+    }
+
+    /// Adds its statistics to those of others.
+    pub(crate) fn add_to(&self, stats: &mut ChunkStats) {
+        (stats.block_size, stats.num_paths) = (BLOCK_BYTES as u32, 1);
+        stats.max_transfer_size += self.max_transfer_blocks;
+        stats.num_no_cmds_free += self.without_tag[0].load(Ordering::Relaxed);
+        stats.num_no_cmds_free_fail += self.without_tag[1].load(Ordering::Relaxed);
+        self.open_queues().for_each(|(_, queue)| queue.counts().add_to(stats));
     }
 
     /// `flags1` of the attributes.
@@ -461,9 +468,7 @@ impl OpenChunk {
         }
         let free = || match &self.space {
             Space::Physical(_) => Ok(()),
-            Space::Virtual(parts) => {
-                parts.close(|part| if self.options.scrubs { self.scrub(part) } else { Ok(()) })
-            }
+            Space::Virtual(parts) => parts.close(|part| self.scrub(part)),
         };
         let ended = self.wait_for_commands().and_then(|()| free());
         if ended.is_err() {
@@ -514,7 +519,7 @@ impl OpenChunk {
         }
         // A thread that held a lock does not exist in the child.
         let disk = self.disk.try_lock().map_err(|_| Errno::BUSY)?.clone().ok_or(Errno::INVAL)?;
-        if is_parents && disk.is_controllers() {
+        if is_parents && disk.is_controller() {
             return Err(Errno::OPNOTSUPP);
         }
         let space = match &self.space {

@@ -7,7 +7,7 @@
 
 use crate::c_types::{ArwStatus, CBLK_ARW_STATUS_FAIL, CBLK_ARW_STATUS_PENDING, CBLK_ARW_STATUS_SUCCESS};
 use crate::counts::Counts;
-use crate::errno::errno_of;
+use crate::errno::{errno_of, of_io};
 use crate::tags::Tags;
 use nvme::chunk::{Chunk, ChunkError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -161,6 +161,8 @@ struct Commands {
     /// Asynchronous commands that have ended, by tag and number. Their results may have been fetched since.
     ended: VecDeque<(u32, u64)>,
     number: u64,
+    /// Commands that one harvest ends; kept to avoid an allocation for each.
+    finished: Vec<u32>,
     /// Commands in flight whose status their caller polls.
     polled_statuses: usize,
     counts: Counts,
@@ -204,7 +206,7 @@ struct Events {
 impl Queue {
     pub(crate) fn new(disk: Chunk, tags: usize) -> Result<Self, Errno> {
         let completed = disk.as_fd().map(|fd| fd.try_clone_to_owned()).transpose();
-        let completed = completed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
+        let completed = completed.map_err(|error| of_io(&error))?;
         let events = match completed {
             Some(completed) => {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -221,6 +223,7 @@ impl Queue {
             backlog: VecDeque::new(),
             ended: VecDeque::new(),
             number: 0,
+            finished: Vec::new(),
             polled_statuses: 0,
             counts: Counts::default(),
             events,
@@ -484,9 +487,8 @@ impl Commands {
 
     /// Processes completions, and begins parts for which slots are free again. Returns how many commands have ended.
     fn harvest(&mut self, tags: &Tags) -> usize {
-        let mut ended = 0;
+        let mut finished = std::mem::take(&mut self.finished);
         let Self { disk, commands, parts, block_shift, in_flight, .. } = self;
-        let mut finished = Finished::default();
         disk.poll(|completion| {
             let Some(part) = parts[completion.request().slot()].take() else { return };
             *in_flight -= 1;
@@ -515,10 +517,9 @@ impl Commands {
             }
         }
         self.disk.ring_doorbell();
-        for tag in finished.tags() {
-            ended += 1;
-            self.end(tag, tags);
-        }
+        let ended = finished.len();
+        finished.drain(..).for_each(|tag| self.end(tag, tags));
+        self.finished = finished;
         ended
     }
 
@@ -532,7 +533,7 @@ impl Commands {
             status.end(result);
         } else if command.is.is_async {
             self.ended.push_back((tag, command.number));
-            while self.ended.len() > 2 * self.commands.len() {
+            if self.ended.len() > 2 * self.commands.len() {
                 let commands = &self.commands;
                 self.ended.retain(|&(tag, number)| {
                     commands[tag as usize].is_some_and(|command| command.number == number)
@@ -554,29 +555,5 @@ impl Commands {
         let mut counts = self.counts;
         (counts.retries, counts.timeouts) = (events.retries + events.resubmitted, events.aborts);
         counts
-    }
-}
-
-/// Tags of commands that have ended, without an allocation where they are few.
-#[derive(Debug, Default)]
-struct Finished {
-    first: [u32; 32],
-    number: usize,
-    more: Vec<u32>,
-}
-
-impl Finished {
-    fn push(&mut self, tag: u32) {
-        match self.first.get_mut(self.number) {
-            Some(place) => {
-                *place = tag;
-                self.number += 1;
-            }
-            None => self.more.push(tag),
-        }
-    }
-
-    fn tags(&self) -> impl Iterator<Item = u32> {
-        self.first[..self.number].iter().chain(&self.more).copied()
     }
 }

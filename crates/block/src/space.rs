@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "rustix has no open file description locks")]
 
 use crate::BLOCK_BYTES;
+use crate::errno::of_io;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
@@ -128,14 +129,13 @@ impl Extents {
     }
 }
 
-/// A file that is open, opened anew: a description of its own.
-fn reopen(file: &File) -> Result<File, Errno> {
+/// A file that is open, opened anew: a description of its own, for locks of its own.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn reopen(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
-}
-
-fn of_io(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 impl Parts {
@@ -161,7 +161,6 @@ impl Parts {
     pub(crate) fn for_child(&self) -> Result<Self, Errno> {
         // A thread that held the lock does not exist in the child.
         let parts = self.parts.try_read().map_err(|_| Errno::BUSY)?;
-        let failed = |error: std::io::Error| of_io(&error);
         let user = reopen(&self.locks)?;
         set_lock(&user, user_byte(self.number), libc::F_RDLCK)?;
         // From here on the parent frees nothing; what it did before is seen.
@@ -169,10 +168,10 @@ impl Parts {
             return Err(Errno::INVAL);
         }
         Ok(Self {
-            locks: self.locks.try_clone().map_err(failed)?,
+            locks: self.locks.try_clone().map_err(|error| of_io(&error))?,
             number: self.number,
             user: Mutex::new(Some(user)),
-            changes: self.changes.try_clone().map_err(failed)?,
+            changes: self.changes.try_clone().map_err(|error| of_io(&error))?,
             is_clone: true,
             parts: RwLock::new(parts.clone()),
         })
@@ -390,7 +389,7 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> Result<(), Errno> 
         match std::io::Error::last_os_error() {
             _ if result != -1 => return Ok(()),
             error if error.kind() == std::io::ErrorKind::Interrupted => {}
-            error => return Err(Errno::from_io_error(&error).unwrap_or(Errno::NOLCK)),
+            error => return Err(of_io(&error)),
         }
     }
 }

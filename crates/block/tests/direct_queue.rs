@@ -96,7 +96,7 @@ fn what_is_not_there_is_refused() {
         assert_eq!(open(&disks.paths[1], depth, BLOCK), Err(libc::EINVAL), "{depth}");
     }
     assert_eq!(open(&disks.paths[1], 4, 1 << 40), Err(libc::ENOMEM));
-    // Its queue was given back each time.
+    // Each refusal deletes its queue.
     for _ in 0..100 {
         assert_eq!(open(&disks.paths[1], 4, 1 << 40), Err(libc::ENOMEM));
     }

@@ -6,6 +6,9 @@
 #[path = "support/mod.rs"]
 mod chunks;
 
+#[path = "../../lab/tests/support/driver.rs"]
+mod driver;
+
 #[path = "../../lab/tests/support/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
 mod support;
@@ -13,6 +16,7 @@ mod support;
 use block::c_types::{CBLK_ARW_WAIT_CMD_FLAGS, CBLK_OPN_VIRT_LUN};
 use block::interface::own::{iotoll_block_error, iotoll_block_flush};
 use chunks::{BLOCK, Chunk, pattern};
+use driver::bind_to;
 use lab::{Arch, kernel::Series};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -127,16 +131,6 @@ fn holds(chunk: &Chunk, first: u64) {
     }
 }
 
-/// Shell commands that bind the adapter to a driver.
-fn bind_to(driver: &str) -> String {
-    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
-    format!(
-        "echo {ADAPTER} > {device}/driver/unbind\n\
-         echo {driver} > {device}/driver_override\n\
-         echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
-    )
-}
-
 /// Boots a guest with a controller that has two namespaces.
 fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &str) -> Option<String> {
     let cache = cache()?;
@@ -172,7 +166,7 @@ fn blocks_are_the_same_through_vfio_and_the_kernel() {
     let this = env::current_exe().unwrap();
     let run =
         |mode: &str| format!("{MODE}={mode} {} --ignored --exact in_the_guest --nocapture\n", this.display());
-    let before = format!("busybox sleep 2\n{}{}{}", run("kernel"), bind_to("vfio-pci"), run("vfio"));
+    let before = format!("busybox sleep 2\n{}{}{}", run("kernel"), bind_to(ADAPTER, "vfio-pci"), run("vfio"));
     let after = "busybox dmesg | busybox grep -e DMAR: -e 'nvme nvme'\n";
     let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, after) else {
         return;
@@ -204,8 +198,10 @@ fn block_tests_have_the_original_library_s_results_on_nvme() {
     fs::copy(folder.path().join("library/lib/libiotoll_block.so.0"), &library).unwrap();
     let tests = folder.path().join("bin/block_tests");
     let expected = fs::read_to_string(here.join("tests/capiflash/results-block-controller.txt")).unwrap();
-    let mut script =
-        format!("export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={ADAPTER}\n{}", bind_to("vfio-pci"),);
+    let mut script = format!(
+        "export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={ADAPTER}\n{}",
+        bind_to(ADAPTER, "vfio-pci"),
+    );
     for test in expected.lines().filter_map(|line| line.split_once(' ')).map(|(test, _)| test) {
         script += &format!(
             "result=failed; {} --gtest_filter={test} > /log 2>&1 && result=passed\n\

@@ -311,8 +311,8 @@ fn threads_share_a_chunk() {
                                 let tag = begin(one);
                                 assert_eq!(chunk.wait(tag), Ok(1));
                             }
-                            let mut read = vec![vec![0; BLOCK]; 2];
-                            let [one, other] = &mut read[..] else { unreachable!() };
+                            let mut read = [vec![0; BLOCK], vec![0; BLOCK]];
+                            let [one, other] = &mut read;
                             let flags = CBLK_ARW_WAIT_CMD_FLAGS;
                             let tag = chunk.aread(one, first as i64, 0, flags).unwrap();
                             let next = chunk.aread(other, first as i64 + 1, 0, flags).unwrap();

@@ -8,6 +8,7 @@ use crate::c_types::{
 };
 use crate::disk::Disk;
 use crate::errno::returned;
+use crate::open_chunk::OpenChunk;
 use crate::queue::Kind;
 use crate::table::{self, Group};
 use rustix::io::Errno;
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn cblk_cg_open(
 fn stripes(path: &Path) -> Vec<PathBuf> {
     let all = path.as_os_str().as_bytes();
     let separator = if all.contains(&b',') { b',' } else { b':' };
-    if path.exists() || Disk::is_controller(path) {
+    if path.exists() || Disk::names_controller(path) {
         return vec![path.to_owned()];
     }
     all.split(|byte| *byte == separator).map(|part| PathBuf::from(OsStr::from_bytes(part))).collect()
@@ -116,8 +117,10 @@ pub unsafe extern "C" fn cblk_cg_get_stats(cgid: c_int, stats: *mut ChunkStats, 
         let sum = unsafe { stats.as_mut() }.ok_or(Errno::INVAL)?;
         *sum = ChunkStats::default();
         for chunk in &table::group(cgid)?.chunks {
-            let one = table::with(*chunk, |chunk| Ok(chunk.stats()))?;
-            sum.add(&one);
+            table::with(*chunk, |chunk| {
+                chunk.add_to(sum);
+                Ok(())
+            })?;
         }
         Ok(0)
     };
@@ -150,6 +153,11 @@ pub unsafe extern "C" fn cblk_cg_get_attrs(cgid: c_int, attr: *mut ChunkAttrs, _
     returned(read)
 }
 
+/// A size of each of a group's chunks.
+fn sizes(group: &Group, size: fn(&OpenChunk) -> u64) -> Result<Vec<u64>, Errno> {
+    group.chunks.iter().map(|chunk| table::with(*chunk, |it| Ok(size(it)))).collect()
+}
+
 /// The size of a group's disks.
 ///
 /// # Safety
@@ -160,8 +168,7 @@ pub unsafe extern "C" fn cblk_cg_get_lun_size(cgid: c_int, nblocks: *mut usize, 
         // SAFETY: the caller's promise.
         let nblocks = unsafe { nblocks.as_mut() }.ok_or(Errno::INVAL)?;
         let group = table::group(cgid).map_err(|_| Errno::NODEV)?;
-        let sizes = group.chunks.iter().map(|chunk| table::with(*chunk, |it| Ok(it.disk_blocks())));
-        let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
+        let sizes = sizes(&group, OpenChunk::disk_blocks)?;
         *nblocks =
             if group.is_striped { sizes.iter().sum::<u64>() } else { sizes.first().copied().unwrap_or(0) }
                 as usize;
@@ -180,8 +187,7 @@ pub unsafe extern "C" fn cblk_cg_get_size(cgid: c_int, nblocks: *mut usize, _fla
         // SAFETY: the caller's promise.
         let nblocks = unsafe { nblocks.as_mut() }.ok_or(Errno::INVAL)?;
         let group = table::group(cgid)?;
-        let sizes = group.chunks.iter().map(|chunk| table::with(*chunk, |it| Ok(it.blocks())));
-        let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
+        let sizes = sizes(&group, OpenChunk::blocks)?;
         let least = sizes.iter().min().copied().unwrap_or(0);
         let all =
             if group.is_striped { least * sizes.len() as u64 } else { sizes.first().copied().unwrap_or(0) };
@@ -418,33 +424,4 @@ pub extern "C" fn cblk_cg_clone_after_fork(cgid: c_int, mode: c_int, _flags: c_i
         Ok(0)
     };
     returned(clone)
-}
-
-impl ChunkStats {
-    /// Adds another chunk's.
-    fn add(&mut self, other: &Self) {
-        self.block_size = other.block_size;
-        self.num_paths = other.num_paths;
-        self.max_transfer_size += other.max_transfer_size;
-        self.num_reads += other.num_reads;
-        self.num_writes += other.num_writes;
-        self.num_areads += other.num_areads;
-        self.num_awrites += other.num_awrites;
-        self.num_act_reads += other.num_act_reads;
-        self.num_act_writes += other.num_act_writes;
-        self.num_act_areads += other.num_act_areads;
-        self.num_act_awrites += other.num_act_awrites;
-        self.max_num_act_reads += other.max_num_act_reads;
-        self.max_num_act_writes += other.max_num_act_writes;
-        self.max_num_act_areads += other.max_num_act_areads;
-        self.max_num_act_awrites += other.max_num_act_awrites;
-        self.num_blocks_read += other.num_blocks_read;
-        self.num_blocks_written += other.num_blocks_written;
-        self.num_errors += other.num_errors;
-        self.num_aresult_no_cmplt += other.num_aresult_no_cmplt;
-        self.num_retries += other.num_retries;
-        self.num_timeouts += other.num_timeouts;
-        self.num_no_cmds_free += other.num_no_cmds_free;
-        self.num_no_cmds_free_fail += other.num_no_cmds_free_fail;
-    }
 }

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn cblk_listio(
     let call = || {
         // SAFETY: the caller's promise.
         let completed = unsafe { completion_items.as_mut() };
-        // The lists are not looked at for a chunk that there is not.
+        // The lists of a chunk that is not open are not read.
         table::with(chunk_id, |_| Ok(()))?;
         let completed = completed.ok_or(Errno::INVAL)?;
         // SAFETY: the caller's promise.
