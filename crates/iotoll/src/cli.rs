@@ -622,14 +622,21 @@ pub(crate) struct Pace {
     pub(crate) round_ms: Option<u64>,
 }
 
-/// The NVMe disk that a benchmark drives.
+/// An NVMe controller that a command drives.
 #[derive(Debug, Args)]
-pub(crate) struct NvmeDisk {
+pub(crate) struct NvmeController {
     /// Controller address (`iotoll blk list`)
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: String,
     #[command(flatten)]
     pub(crate) consent: Consent,
+}
+
+/// The NVMe disk that a benchmark drives.
+#[derive(Debug, Args)]
+pub(crate) struct NvmeDisk {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
     /// Namespace (NSID); required if the controller has several
     #[arg(long, value_name = "N")]
     pub(crate) namespace: Option<u32>,
@@ -846,11 +853,8 @@ The SMART / Health Information log of the whole controller. Problems are first, 
 
 Exit status: 1 if the controller sets a critical warning, 0 if it sets none, 2 on errors.")]
 pub(crate) struct BlkHealth {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
+    pub(crate) controller: NvmeController,
     /// Print one JSON document with schema iotoll.blk-health/1
     #[arg(long)]
     pub(crate) json: bool,
@@ -869,11 +873,8 @@ interrupted; the same command then follows it. Interrupting a short test ends it
 
 Exit status: 0 passed, 1 failed or aborted, 2 on errors.")]
 pub(crate) struct BlkTest {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
+    pub(crate) controller: NvmeController,
     /// Run the extended test, or follow the one that is running
     #[arg(long)]
     pub(crate) extended: bool,
@@ -897,11 +898,8 @@ this model: the controller alone decides whether it accepts it. Signals are obey
 
 Exit status: 1 if the image is not active, or will not be after the reset at the end, 0 otherwise, 2 on errors.")]
 pub(crate) struct BlkFirmware {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
+    pub(crate) controller: NvmeController,
     /// Firmware image to write to a slot
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "activate")]
     pub(crate) image: Option<PathBuf>,
@@ -934,11 +932,8 @@ Examples:
 
 Exit status: 1 if the log has entries, 0 if it has none, 2 on errors.")]
 pub(crate) struct BlkLog {
-    /// Controller address (`iotoll blk list`)
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: String,
     #[command(flatten)]
-    pub(crate) consent: Consent,
+    pub(crate) controller: NvmeController,
     /// Print one JSON document with schema iotoll.blk-log/1
     #[arg(long)]
     pub(crate) json: bool,

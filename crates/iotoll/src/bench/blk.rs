@@ -19,7 +19,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
     };
     let origin = super::benchmark_origin()?;
     // Refusals are reported before the first measurement. The kernel's interfaces are measured while its driver is bound.
-    DrivenAdapter::check(&args.disk.address, args.disk.consent.accepted())?;
+    DrivenAdapter::check(&args.disk.controller.address, args.disk.controller.consent.accepted())?;
     let mut rows = match kernel_disk(&args.disk)? {
         Some(disk) => {
             super::measure_with_bar(|progress| bench::measure_kernel_interfaces(&settings, &disk, progress))?
@@ -31,13 +31,16 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
             Vec::new()
         }
     };
-    let adapter =
-        DrivenAdapter::open(&args.disk.address, args.disk.consent.accepted(), settings.memory_bytes())?;
+    let adapter = DrivenAdapter::open(
+        &args.disk.controller.address,
+        args.disk.controller.consent.accepted(),
+        settings.memory_bytes(),
+    )?;
     let row = measure_user_space_driver(args, &settings, &adapter);
     let closed = adapter.close();
     rows.push(row?);
     closed?;
-    let benchmark = bench::blk_benchmark(settings, origin, args.disk.address.clone(), rows);
+    let benchmark = bench::blk_benchmark(settings, origin, args.disk.controller.address.clone(), rows);
     match args.json {
         true => output::print_json(&benchmark)?,
         false => output::print_page(&report::blk_benchmark(&benchmark))?,
@@ -47,7 +50,7 @@ pub(super) fn run(args: &BenchBlk) -> anyhow::Result<Outcome> {
 
 /// The kernel's block device of a namespace, or of the only one; `None` if it has none of this adapter.
 pub(super) fn kernel_disk(disk: &NvmeDisk) -> anyhow::Result<Option<PathBuf>> {
-    let candidate = Candidate::at(&Root::default(), &disk.address)?;
+    let candidate = Candidate::at(&Root::default(), &disk.controller.address)?;
     let disks = candidate.map(|candidate| candidate.disks).unwrap_or_default();
     let numbers: Vec<u32> = disks.iter().filter_map(|disk| disk.namespace).collect();
     if disks.is_empty() && disk.namespace.is_none() {

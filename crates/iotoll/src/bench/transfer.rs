@@ -31,7 +31,7 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
     };
     // What can be checked without the controller is checked before its driver is unbound.
     settings.check()?;
-    DrivenAdapter::check(&args.disk.address, args.disk.consent.accepted())?;
+    DrivenAdapter::check(&args.disk.controller.address, args.disk.controller.consent.accepted())?;
     let halves = mapped_halves(args, bytes)?;
     let expected = super::blk::kernel_disk(&args.disk)?
         .map(|disk| read_with_kernel(&disk, args.first, bytes))
@@ -44,8 +44,8 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
     let reserved = halves.iter().map(|half| Arc::clone(&half.memory)).collect();
     let memory_bytes = settings.memory_bytes();
     let adapter = DrivenAdapter::open_with_reserved(
-        &args.disk.address,
-        args.disk.consent.accepted(),
+        &args.disk.controller.address,
+        args.disk.controller.consent.accepted(),
         memory_bytes,
         reserved,
     )?;
@@ -114,7 +114,7 @@ fn transfer(
     expected: Option<Vec<u8>>,
 ) -> anyhow::Result<TransferBenchmark> {
     let source = TransferSource {
-        adapter: args.disk.address.clone(),
+        adapter: args.disk.controller.address.clone(),
         namespace: adapter.namespace(args.disk.namespace)?,
         expected,
         forces_snooping: adapter.adapter.forces_snooping(),

@@ -93,6 +93,18 @@ impl DrivenAdapter {
         found.copied().with_context(|| no_such_namespace(chosen, &numbers))
     }
 
+    /// Uses the controller, then closes the adapter, also where that use failed.
+    pub(crate) fn use_and_close<T>(
+        self,
+        use_controller: impl FnOnce(&mut Controller) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let used = use_controller(&mut Controller::lock(&self.adapter.controller()));
+        let closed = self.close();
+        let used = used?;
+        closed?;
+        Ok(used)
+    }
+
     /// Shuts the controller down and rebinds the adapter to its previous driver.
     pub(crate) fn close(self) -> anyhow::Result<()> {
         let Self { adapter, rebind_helper } = self;

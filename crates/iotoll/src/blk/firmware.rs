@@ -11,7 +11,7 @@
 
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
 use super::target::MEMORY_BYTES;
-use crate::cli::{ActivateWhen, BlkFirmware};
+use crate::cli::{ActivateWhen, BlkFirmware, NvmeController};
 use crate::interrupt::stop_flag;
 use crate::output::{self, Lines, Outcome};
 use anyhow::{Context, bail, ensure};
@@ -59,12 +59,13 @@ struct Written {
 pub(super) fn run(args: &BlkFirmware) -> anyhow::Result<Outcome> {
     let update = args.image.as_deref().map(|image| Update::read(args, image)).transpose()?;
     let root = Root::default();
-    let candidate = find_candidate(&root, &args.address)?;
-    let mut refusals = refusal_lines(&candidate.refusals(&root, args.consent.accepted()));
+    let NvmeController { address, consent } = &args.controller;
+    let candidate = find_candidate(&root, address)?;
+    let mut refusals = refusal_lines(&candidate.refusals(&root, consent.accepted()));
     // Without the kernel's driver the serial number is not known before this process has opened the controller.
     if let (Some(update), Some(serial)) = (&update, &candidate.serial) {
         let model = candidate.model.as_deref().unwrap_or("model unknown");
-        refusals.extend(update.refusal(&args.address, model, serial));
+        refusals.extend(update.refusal(address, model, serial));
     }
     fail_if_refused(refusals)?;
     if update.is_some() {
@@ -72,11 +73,7 @@ pub(super) fn run(args: &BlkFirmware) -> anyhow::Result<Outcome> {
         stop_flag().context("can't handle signals")?;
     }
     let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
-    let updated =
-        execute(&args.address, &mut Controller::lock(&adapter.adapter.controller()), update.as_ref());
-    let closed = adapter.close();
-    let updated = updated?;
-    closed?;
+    let updated = adapter.use_and_close(|controller| execute(address, controller, update.as_ref()))?;
     output::print_page(&report::controller_upkeep(&updated.upkeep()))?;
     Ok(updated.outcome())
 }

@@ -3,7 +3,7 @@
 use super::driven_adapter::DrivenAdapter;
 use super::problem::{Problem, celsius, grouped, problems, temperature_text, used};
 use super::target::MEMORY_BYTES;
-use crate::cli::BlkHealth;
+use crate::cli::{BlkHealth, NvmeController};
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use nvme::Controller;
@@ -114,11 +114,9 @@ struct Checked {
 
 /// Prints a controller's health. A critical warning counts as a finding.
 pub(super) fn run(args: &BlkHealth) -> anyhow::Result<Outcome> {
-    let adapter = DrivenAdapter::open(&args.address, args.consent.accepted(), MEMORY_BYTES)?;
-    let checked = Checked::read(&mut Controller::lock(&adapter.adapter.controller()));
-    let closed = adapter.close();
-    let checked = checked?;
-    closed?;
+    let NvmeController { address, consent } = &args.controller;
+    let adapter = DrivenAdapter::open(address, consent.accepted(), MEMORY_BYTES)?;
+    let checked = adapter.use_and_close(Checked::read)?;
     match args.json {
         true => output::print_json(&Document::new(&checked))?,
         false => output::print_page(&report::controller_upkeep(&checked.upkeep()))?,

@@ -3,7 +3,7 @@
 use super::driven_adapter::DrivenAdapter;
 use super::error_group::{ErrorGroup, groups};
 use super::target::MEMORY_BYTES;
-use crate::cli::BlkLog;
+use crate::cli::{BlkLog, NvmeController};
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use nvme::Controller;
@@ -92,11 +92,9 @@ struct EntryRow<'a> {
 
 /// Prints a controller's identity and error log. Log entries count as findings.
 pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
-    let adapter = DrivenAdapter::open(&args.address, args.consent.accepted(), MEMORY_BYTES)?;
-    let log = read_log(&adapter);
-    let closed = adapter.close();
-    let (log, groups) = log?;
-    closed?;
+    let NvmeController { address, consent } = &args.controller;
+    let adapter = DrivenAdapter::open(address, consent.accepted(), MEMORY_BYTES)?;
+    let (log, groups) = adapter.use_and_close(read_log)?;
     match args.json {
         true => output::print_json(&Document::new(&log, &groups))?,
         false => output::print_page(&report::controller_log(&log))?,
@@ -105,9 +103,7 @@ pub(super) fn run(args: &BlkLog) -> anyhow::Result<Outcome> {
 }
 
 /// Reads the identity, the namespaces and the error log of a controller.
-fn read_log(adapter: &DrivenAdapter) -> anyhow::Result<(ControllerLog, Vec<ErrorGroup>)> {
-    let controller = adapter.adapter.controller();
-    let mut controller = Controller::lock(&controller);
+fn read_log(controller: &mut Controller) -> anyhow::Result<(ControllerLog, Vec<ErrorGroup>)> {
     let entry = |entry: &ErrorEntry| LogEntry {
         count: entry.count,
         queue: entry.queue,

@@ -2,7 +2,7 @@
 
 use super::driven_adapter::DrivenAdapter;
 use super::target::MEMORY_BYTES;
-use crate::cli::BlkTest;
+use crate::cli::{BlkTest, NvmeController};
 use crate::interrupt::stop_flag;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail, ensure};
@@ -27,24 +27,20 @@ const LINE_PERCENT: u8 = 10;
 /// Runs, follows or aborts a self-test. A test that did not pass counts as a finding.
 pub(super) fn run(args: &BlkTest) -> anyhow::Result<Outcome> {
     let stop = stop_flag().context("can't handle signals")?;
-    let adapter = DrivenAdapter::open(&args.address, args.consent.accepted(), MEMORY_BYTES)?;
     let test = if args.extended { SelfTest::Extended } else { SelfTest::Short };
-    let tested = {
-        let controller = adapter.adapter.controller();
-        let mut controller = Controller::lock(&controller);
+    let NvmeController { address, consent } = &args.controller;
+    let adapter = DrivenAdapter::open(address, consent.accepted(), MEMORY_BYTES)?;
+    let (outcome, words) = adapter.use_and_close(|controller| {
         let mut progress = Progress::new()?;
         let tested = match args.abort {
-            true => abort(&mut controller).map(|words| (Outcome::Fine, words)),
+            true => abort(controller).map(|words| (Outcome::Fine, words)),
             false => Run { test, poll_interval: POLL_INTERVAL, stop: &stop }
-                .execute(&mut controller, |percent| progress.show(percent))
+                .execute(controller, |percent| progress.show(percent))
                 .map(|result| (outcome(&result), words(&result))),
         };
         progress.bar.finish_and_clear();
         tested
-    };
-    let closed = adapter.close();
-    let (outcome, words) = tested?;
-    closed?;
+    })?;
     output::print_text(&words)?;
     Ok(outcome)
 }
