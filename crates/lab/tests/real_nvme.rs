@@ -13,9 +13,12 @@ mod verify;
 #[allow(dead_code, unreachable_pub, reason = "an example, whose main is not called here")]
 mod safety;
 
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/mod.rs"]
 mod support;
 
+use driver::bind_to;
 use lab::{
     Arch,
     kernel::{Cache, Kernel, Series},
@@ -85,11 +88,11 @@ fn acknowledged_writes_survive_when_the_program_is_killed() {
     let guest = Guest {
         modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
         programs: &[],
-        before: format!("busybox sleep 1\n{}", bind_to("vfio-pci")),
+        before: format!("busybox sleep 1\n{}", bind_to(ADAPTER, "vfio-pci")),
         modes: &[],
         after: &format!(
             "{after}{}busybox sleep 2\nbusybox dmesg | busybox grep -e DMAR -e nvme\n",
-            bind_to("nvme")
+            bind_to(ADAPTER, "nvme")
         ),
         devices: &devices(&disk),
         command_line: "intel_iommu=on",
@@ -102,16 +105,6 @@ fn acknowledged_writes_survive_when_the_program_is_killed() {
     let bytes = fs::read(&disk).unwrap();
     let is_untouched = |bytes: &[u8]| bytes.iter().all(|byte| *byte == UNTOUCHED);
     assert!(is_untouched(&bytes[..GUARD_BYTES]) && is_untouched(&bytes[KILLED_DISK_BYTES - GUARD_BYTES..]));
-}
-
-/// Shell commands that bind the adapter to a driver.
-fn bind_to(driver: &str) -> String {
-    let device = format!("/sys/bus/pci/devices/{ADAPTER}");
-    format!(
-        "echo {ADAPTER} > {device}/driver/unbind\n\
-         echo {driver} > {device}/driver_override\n\
-         echo {ADAPTER} > /sys/bus/pci/drivers_probe\n"
-    )
 }
 
 /// QEMU's arguments for an IOMMU and the NVMe disk.
@@ -131,12 +124,12 @@ fn check(cache: &Cache, kernel: &Kernel, modules: &[&str], modes: &[&str]) {
     let after = format!(
         "{}busybox sleep 2\nbusybox dd if=/dev/nvme0n1 bs=512 skip=64 count=1 | busybox hexdump -C\n\
          busybox dmesg | busybox grep -e DMAR -e nvme\n",
-        bind_to("nvme")
+        bind_to(ADAPTER, "nvme")
     );
     let guest = Guest {
         modules,
         programs: &[],
-        before: format!("busybox sleep 1\n{}", bind_to("vfio-pci")),
+        before: format!("busybox sleep 1\n{}", bind_to(ADAPTER, "vfio-pci")),
         modes,
         after: &after,
         devices: &devices(&disk),

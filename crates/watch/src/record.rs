@@ -131,11 +131,16 @@ pub struct Mapping {
     pub stages: Vec<StageSummary>,
 }
 
+/// How many times what was counted in so many seconds counts, where it stands for others.
+pub(crate) fn weight(stands_for_s: f64, seconds: f64) -> f64 {
+    let weight = stands_for_s / seconds;
+    if weight > 1.0 && weight.is_finite() { weight } else { 1.0 }
+}
+
 impl Interval {
     /// How many times it counts in sums.
     pub fn weight(&self) -> f64 {
-        let weight = self.stands_for_s / self.seconds;
-        if weight > 1.0 && weight.is_finite() { weight } else { 1.0 }
+        weight(self.stands_for_s, self.seconds)
     }
 
     /// The I/O of an adapter of it in the time that it stands for, of the kind that all of the adapter's is counted by. In older documents it is

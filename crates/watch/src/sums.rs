@@ -6,6 +6,7 @@
 //! say well.
 
 use crate::completed::Completed;
+use crate::record::weight;
 use crate::watcher::Reading;
 use std::collections::BTreeMap;
 
@@ -41,8 +42,7 @@ impl Sums {
 
     /// Adds a window for the period that it stands for.
     pub(crate) fn add_window(&mut self, window: Span, period: &Span) {
-        let ratio = period.seconds / window.seconds;
-        let weight = if ratio.is_finite() { ratio.max(1.0) } else { 1.0 };
+        let weight = weight(period.seconds, window.seconds);
         self.seconds += period.seconds;
         add(&mut self.completed, &period.completed, 1.0);
         add(&mut self.completed_while_counted, &window.completed, 1.0);

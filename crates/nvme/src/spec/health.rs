@@ -165,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every byte that has a meaning is kept: what is read is written to the same places.
+        /// A page that is read and written again has every byte that has a meaning.
         #[test]
         fn any_page_is_read_and_written_back(
             mut bytes in prop::collection::vec(any::<u8>(), HEALTH_BYTES), length in 0_usize..HEALTH_BYTES,
