@@ -1,4 +1,4 @@
-//! What a path names: a file, a block device, or a controller.
+//! What a path names: a file, a block device, a controller, or a broker's socket.
 
 use crate::BLOCK_BYTES;
 use crate::errno;
@@ -7,12 +7,14 @@ use dma::vfio::Interface;
 use dma::{
     Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
 };
+use nvme::broker::{BrokerError, ServedDisk};
 use nvme::chunk::{Backing, Chunk, Drive, FileRing, RetryPolicy, Waiting};
 use nvme::emulated::Emulated;
 use nvme::{Adapter, Controller, Namespace};
-use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create};
+use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, Stat, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -38,8 +40,13 @@ pub(crate) struct Disk {
 
 #[derive(Debug)]
 enum Kind {
-    File { file: Arc<File>, is_device: bool },
+    File {
+        file: Arc<File>,
+        is_device: bool,
+    },
     Controller(Driven),
+    /// A controller, or a part of it, that another process drives.
+    Served(ServedDisk),
 }
 
 /// A controller that this process drives.
@@ -96,7 +103,11 @@ impl Disk {
     }
 
     fn open_file(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
-        let is_device = rustix::fs::stat(path).is_ok_and(|stat| is_block_device(&stat));
+        let is = |kind| move |stat: Stat| FileType::from_raw_mode(stat.st_mode) == kind;
+        if rustix::fs::stat(path).is_ok_and(is(FileType::Socket)) {
+            return Self::connect(path, is_read_only);
+        }
+        let is_device = rustix::fs::stat(path).is_ok_and(is(FileType::BlockDevice));
         // The kernel refuses a device exclusively that is mounted or part of another. Its cache would be in the way.
         let more = if is_device { OFlags::EXCL | OFlags::DIRECT } else { OFlags::empty() };
         let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | more;
@@ -117,6 +128,17 @@ impl Disk {
             return Err(Errno::INVAL);
         }
         Ok(Self { path: path.to_owned(), kind: Kind::File { file: Arc::new(file), is_device }, blocks })
+    }
+
+    /// A disk that a broker serves at a socket.
+    fn connect(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
+        let served = ServedDisk::connect(path).map_err(|error| explain_broker(&error))?;
+        if !served.is_writable() && !is_read_only {
+            return Err(Errno::ROFS);
+        }
+        check_block_shift(served.block_shift())?;
+        let blocks = (served.blocks() << served.block_shift()) / BLOCK_BYTES;
+        Ok(Self { path: path.to_owned(), kind: Kind::Served(served), blocks })
     }
 
     /// A controller in this process behind an IOMMU in software.
@@ -146,6 +168,7 @@ impl Disk {
         let namespaces = Controller::lock(&driver.controller()).namespaces().to_vec();
         let is_it = |namespace: &Namespace| number.is_none_or(|number| namespace.number == number);
         let namespace = namespaces.into_iter().find(is_it).ok_or(Errno::NODEV)?;
+        check_block_shift(namespace.format.block_shift)?;
         let bytes = namespace.format.blocks << namespace.format.block_shift;
         let locks = File::from(memfd_create("iotoll-block", MemfdFlags::CLOEXEC)?);
         Ok(Self {
@@ -170,11 +193,11 @@ impl Disk {
         matches!(self.kind, Kind::Controller(_))
     }
 
-    /// A queue for a thread, with at most this many requests at once.
+    /// A queue for a thread, with at most this many requests at once. A broker keeps `holds` open until they have ended.
     ///
     /// # Errors
-    /// What the system says; for a controller `EAGAIN` if it has no queue left.
-    pub(crate) fn queue(&self, requests: u16) -> Result<Chunk, Errno> {
+    /// What the system says; for a controller or broker `EAGAIN` if it has no queue left.
+    pub(crate) fn queue(&self, requests: u16, holds: &[OwnedFd]) -> Result<Chunk, Errno> {
         let shift = BLOCK_BYTES.trailing_zeros() as u8;
         match &self.kind {
             Kind::File { file, .. } => {
@@ -200,6 +223,10 @@ impl Disk {
                 let what = || format!("no queue of {}", self.path.display());
                 drive.map(Chunk::from).map_err(|error| errno::explain(&what(), &error, Errno::AGAIN))
             }
+            Kind::Served(served) => {
+                let holds: Vec<BorrowedFd<'_>> = holds.iter().map(AsFd::as_fd).collect();
+                served.queue(requests, &holds).map(Chunk::from).map_err(|error| explain_broker(&error))
+            }
         }
     }
 
@@ -211,17 +238,18 @@ impl Disk {
         match &self.kind {
             Kind::File { file, .. } => reopen(file),
             Kind::Controller(driven) => reopen(&driven.locks),
+            Kind::Served(served) => reopen(served.locks()),
         }
     }
 
     /// The size of the disk's blocks, as a shift, by which the C interface's are larger.
     pub(crate) fn block_shift_below(&self) -> u32 {
-        match &self.kind {
-            Kind::File { .. } => 0,
-            Kind::Controller(driven) => {
-                BLOCK_BYTES.trailing_zeros().saturating_sub(driven.namespace.format.block_shift.into())
-            }
-        }
+        let shift = match &self.kind {
+            Kind::File { .. } => return 0,
+            Kind::Controller(driven) => driven.namespace.format.block_shift,
+            Kind::Served(served) => served.block_shift(),
+        };
+        BLOCK_BYTES.trailing_zeros().saturating_sub(shift.into())
     }
 }
 
@@ -236,7 +264,25 @@ impl Drop for Disk {
     }
 }
 
-fn is_block_device(stat: &rustix::fs::Stat) -> bool {
+/// Fails for a disk whose blocks are larger than the interface's.
+fn check_block_shift(shift: u8) -> Result<(), Errno> {
+    (u32::from(shift) <= BLOCK_BYTES.trailing_zeros()).then_some(()).ok_or(Errno::OPNOTSUPP)
+}
+
+/// The error number for a broker that does not serve, whose text is kept.
+fn explain_broker(error: &BrokerError) -> Errno {
+    let errno = match error {
+        BrokerError::Socket { source, .. } => errno::of_io(source),
+        BrokerError::Protocol { .. } => Errno::PROTO,
+        BrokerError::Full { .. } => Errno::AGAIN,
+        BrokerError::Restarted { .. } => Errno::STALE,
+        BrokerError::Resource(_) => Errno::NOMEM,
+        _ => Errno::IO,
+    };
+    errno::explain("no served disk", error, errno)
+}
+
+fn is_block_device(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
 }
 

@@ -173,7 +173,7 @@ impl OpenChunk {
 
     fn new_queue(&self) -> Result<Queue, Errno> {
         let requests = self.tags.number().min(QUEUE_REQUESTS_MAX) as u16;
-        Queue::new(self.disk()?.queue(requests)?, self.tags.number())
+        Queue::new(self.disk()?.queue(requests, &self.space.holds()?)?, self.tags.number())
     }
 
     /// Begins a command, and returns its tag.
@@ -433,7 +433,7 @@ impl OpenChunk {
             return Ok(());
         }
         let shift = self.block_shift;
-        let mut disk = self.disk()?.queue(1)?;
+        let mut disk = self.disk()?.queue(1, &[])?;
         let zeroed = disk.write_zeroes(part.first << shift, part.blocks << shift);
         zeroed.and_then(|()| disk.close()).map_err(|error| errno_of(&error))
     }

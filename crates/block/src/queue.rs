@@ -345,6 +345,10 @@ impl Queue {
             drop(self.changed.wait_timeout(lock, at_most));
             return;
         }
+        if !commands.disk.announce_sleep() {
+            self.harvest(commands, tags);
+            return;
+        }
         commands.has_sleeper = true;
         drop(lock);
         let Events { completed, wake } = &*events;

@@ -18,7 +18,7 @@ use crate::errno::of_io;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
@@ -82,6 +82,17 @@ impl Space {
         match self {
             Self::Physical(blocks) => *blocks,
             Self::Virtual(parts) => parts.read().blocks(),
+        }
+    }
+
+    /// Descriptions with locks of its blocks.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn holds(&self) -> Result<Vec<OwnedFd>, Errno> {
+        match self {
+            Self::Physical(_) => Ok(Vec::new()),
+            Self::Virtual(parts) => parts.holds(),
         }
     }
 
@@ -183,6 +194,14 @@ impl Parts {
         if let Ok(mut user) = self.user.try_lock() {
             *user = None;
         }
+    }
+
+    /// The descriptions by which this process has the parts and uses them.
+    fn holds(&self) -> Result<Vec<OwnedFd>, Errno> {
+        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = [Some(&self.locks), user.as_ref()].into_iter().flatten();
+        let copy = |file: &File| file.try_clone().map(OwnedFd::from).map_err(|error| of_io(&error));
+        files.map(copy).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Extents> {

@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "memory is asked of the operating system, and adapters write to it")]
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::io;
 use std::ops::Deref;
@@ -33,6 +35,22 @@ impl Pages {
         Ok(Self::at(first, bytes).ok_or(io::ErrorKind::OutOfMemory)?)
     }
 
+    /// Maps all of a memory file, for this process and others. It must have whole pages, and be sealed against shrinking: an access beyond a
+    /// file's end would end this process.
+    pub(crate) fn of_file(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let unfit = |why: &'static str| io::Error::new(io::ErrorKind::InvalidInput, why);
+        if !fcntl_get_seals(file)?.contains(SealFlags::SHRINK) {
+            return Err(unfit("the file is not sealed against shrinking"));
+        }
+        let bytes = usize::try_from(fstat(file)?.st_size).ok();
+        let bytes = bytes.filter(|bytes| *bytes > 0 && bytes % rustix::param::page_size() == 0);
+        let bytes = bytes.ok_or_else(|| unfit("the file has not 1 or more whole pages"))?;
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: without a fixed address the kernel maps nothing over existing mappings.
+        let first = unsafe { mmap(null_mut(), bytes, rights, MapFlags::SHARED, file, 0) }?;
+        Ok(Self::at(first, bytes).ok_or(io::ErrorKind::OutOfMemory)?)
+    }
+
     /// Takes ownership of pages that were just mapped.
     pub(crate) fn at(first: *mut c_void, bytes: usize) -> Option<Self> {
         Some(Self { first: NonNull::new(first.cast())?, words: bytes / size_of::<AtomicU64>() })
@@ -44,8 +62,8 @@ impl Deref for Pages {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: that many words are mapped there, page-aligned and initialised, until this is dropped. Adapters may
-        // change them at any time, which atomics allow.
+        // SAFETY: that many words are mapped there, page-aligned and initialised, until this is dropped. Adapters and
+        // other processes may change them at any time, which atomics allow.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.words) }
     }
 }

@@ -101,8 +101,23 @@ impl Ram {
     /// If the operating system has no memory.
     #[cfg(target_os = "linux")]
     pub fn of_this_process(bytes: u64) -> std::io::Result<Self> {
-        let pages = crate::pages::Pages::new(bytes)?;
-        Ok(Self::of(MemoryAddress(pages.as_ptr().expose_provenance() as u64), Words::Process(pages)))
+        Ok(Self::of_pages(crate::pages::Pages::new(bytes)?))
+    }
+
+    /// All of a memory file (`memfd_create(2)`), which other processes may map too, at its virtual addresses in this process. The file must be
+    /// sealed against shrinking.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a file that is not sealed or has not whole pages; if the system does not map it.
+    #[cfg(target_os = "linux")]
+    pub fn of_file(file: std::os::fd::BorrowedFd<'_>) -> std::io::Result<Self> {
+        Ok(Self::of_pages(crate::pages::Pages::of_file(file)?))
+    }
+
+    /// Pages at their virtual addresses.
+    #[cfg(target_os = "linux")]
+    fn of_pages(pages: crate::pages::Pages) -> Self {
+        Self::of(MemoryAddress(pages.as_ptr().expose_provenance() as u64), Words::Process(pages))
     }
 
     /// At least `bytes` of zeroed, contiguous, pinned huge pages, at their physical addresses, for adapters without
@@ -131,8 +146,7 @@ impl Ram {
     pub unsafe fn reserved(physical: u64, bytes: u64, caching: crate::PageCaching) -> std::io::Result<Self> {
         // SAFETY: the caller's promise.
         let pages = unsafe { crate::reserved::map(physical, bytes, caching) }?;
-        let base = MemoryAddress(pages.as_ptr().expose_provenance() as u64);
-        Ok(Self { physical: Some(physical), ..Self::of(base, Words::Process(pages)) })
+        Ok(Self { physical: Some(physical), ..Self::of_pages(pages) })
     }
 
     /// The physical address of [reserved](Self::reserved) memory.
@@ -401,6 +415,35 @@ mod tests {
         ram.read(BASE, &mut bytes).unwrap();
         assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(ram.read_u64(BASE, ByteOrder::Big), Ok(0x0102));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn processes_share_a_sealed_file() {
+        use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+        use rustix::param::page_size;
+        use std::os::fd::AsFd;
+
+        let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        let refused = |bytes: usize| {
+            ftruncate(&file, bytes as u64).unwrap();
+            Ram::of_file(file.as_fd()).unwrap_err().kind() == std::io::ErrorKind::InvalidInput
+        };
+        assert!(refused(2 * page_size()), "it could be cut off");
+        fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        assert!(refused(2 * page_size() + 8));
+        let [one, other] = {
+            ftruncate(&file, 3 * page_size() as u64).unwrap();
+            [(); 2].map(|()| Ram::of_file(file.as_fd()).unwrap())
+        };
+        assert_eq!(one.bytes(), 3 * page_size() as u64);
+        one.write_u64(MemoryAddress(one.base().0 + 4096), ByteOrder::Little, 7).unwrap();
+        assert_eq!(other.read_u64(MemoryAddress(other.base().0 + 4096), ByteOrder::Little), Ok(7));
+        let empty = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        fcntl_add_seals(&empty, SealFlags::SHRINK).unwrap();
+        assert!(Ram::of_file(empty.as_fd()).is_err());
+        let pipe = std::io::pipe().unwrap().0;
+        assert!(Ram::of_file(pipe.as_fd()).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!     |             the controller and resubmits what was in flight
 //!     +-- FileRing  a file or the kernel's block device, by io_uring
 //!     +-- Backing   the same by system calls that wait
+//!     +-- ServedQueue  a disk that another process drives (broker)
 //! ```
 //!
 //! When a write returns without an error, the data is on the disk or in its volatile cache; [`flush`](Chunk::flush)
@@ -31,6 +32,8 @@ pub use error::ChunkError;
 #[cfg(target_os = "linux")]
 pub use file_ring::FileRing;
 
+#[cfg(target_os = "linux")]
+use crate::broker::ServedQueue;
 use std::collections::VecDeque;
 
 /// Handle of a request that is in flight, or whose result was not fetched yet.
@@ -93,6 +96,8 @@ enum Backend {
     Drive(Box<Drive>),
     #[cfg(target_os = "linux")]
     FileRing(Box<FileRing>),
+    #[cfg(target_os = "linux")]
+    Served(Box<ServedQueue>),
     Backing(Backing),
 }
 
@@ -141,6 +146,15 @@ impl From<FileRing> for Chunk {
         let (blocks, shift) = (file.blocks(), file.block_shift());
         let (requests, request_bytes) = (file.requests(), file.request_bytes());
         Self::new(Backend::FileRing(Box::new(file)), requests, request_bytes, blocks, shift)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl From<ServedQueue> for Chunk {
+    fn from(queue: ServedQueue) -> Self {
+        let (blocks, shift) = (queue.blocks(), queue.block_shift());
+        let (requests, request_bytes) = (queue.requests(), queue.request_bytes());
+        Self::new(Backend::Served(Box::new(queue)), requests, request_bytes, blocks, shift)
     }
 }
 
@@ -437,12 +451,25 @@ impl Chunk {
         self.begin(Operation::Flush, &[], 0)
     }
 
+    /// Begins an operation whose blocks were checked, as [`begin_read`](Self::begin_read) a read.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn begin_checked(
+        &mut self,
+        operation: Operation,
+        from: &[u8],
+        read_bytes: usize,
+    ) -> Result<Request, ChunkError> {
+        self.begin(operation, from, read_bytes)
+    }
+
     /// Rings the doorbell for the requests begun since the last time.
     pub fn ring_doorbell(&mut self) {
         match &mut self.disk {
             Backend::Drive(drive) => drive.ring_doorbell(),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.submit(),
+            #[cfg(target_os = "linux")]
+            Backend::Served(queue) => queue.ring_doorbell(),
             Backend::Backing(_) => {}
         }
     }
@@ -458,6 +485,8 @@ impl Chunk {
             Backend::Drive(drive) => drive.begin(place, operation, from)?,
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.begin(place, operation, from)?,
+            #[cfg(target_os = "linux")]
+            Backend::Served(queue) => queue.begin(place, operation, from)?,
             Backend::Backing(file) => state = RequestState::Ended(file.execute(place, operation, from)),
         }
         self.free.pop();
@@ -486,6 +515,8 @@ impl Chunk {
             Backend::Drive(drive) => drive.process_completions(wait, &mut ended),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.process_completions(wait, &mut ended),
+            #[cfg(target_os = "linux")]
+            Backend::Served(queue) => queue.process_completions(wait, &mut ended),
             Backend::Backing(_) => {}
         }
         if self.ended.len() > first_new {
@@ -499,6 +530,8 @@ impl Chunk {
             Backend::Drive(drive) => drive.copy_out(slot, into),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.copy_out(slot, into),
+            #[cfg(target_os = "linux")]
+            Backend::Served(queue) => queue.copy_out(slot, into),
             Backend::Backing(file) => {
                 file.copy_out(slot, into);
                 Ok(())

@@ -13,6 +13,7 @@
 //! - [`spec`]: registers, commands, completions and Identify data as bytes.
 //! - [`prp`] and [`sgl`]: how a command describes its data. [`walk`] is the controller's reading of the same lists.
 //! - [`chunk`]: a disk with timeouts, retries and resets on top of a queue pair.
+//! - [`broker`]: serves a controller to other processes, each with blocks of its own.
 //! - [`takeover`]: unbinds an adapter from the kernel's driver, if nothing uses its disks, and rebinds it.
 //! - [`signature`]: finds what is on a disk before it is overwritten.
 //!
@@ -113,6 +114,8 @@
 mod adapter;
 mod blocks;
 mod bring_up;
+#[cfg(target_os = "linux")]
+pub mod broker;
 pub mod chunk;
 mod controller;
 mod controller_error;

@@ -9,7 +9,14 @@
 
 mod support;
 
-use loom::sync::{Arc, Mutex};
+/// How processes wake each other, with loom's atomics.
+#[path = "../src/broker/sleep.rs"]
+mod sleep;
+mod atomics {
+    pub(super) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use nvme::{Buffer, Controller, Namespace, QueueError, QueuePair};
 use support::BLOCK_BYTES;
@@ -96,4 +103,37 @@ fn a_reset_while_commands_are_submitted() {
 #[test]
 fn two_resets_while_commands_are_submitted() {
     check(2);
+}
+
+/// A reader that sleeps is woken: loom fails where it would sleep for ever.
+#[test]
+fn a_reader_that_sleeps_is_woken() {
+    const ENTRIES: u64 = 2;
+    model(|| {
+        let words = Arc::new([(); 2].map(|()| atomics::AtomicU64::new(0)));
+        let event = Arc::new((Mutex::new(false), Condvar::new()));
+        let (its_words, its_event) = (Arc::clone(&words), Arc::clone(&event));
+        let writer = spawn(move || {
+            for written in 1..=ENTRIES {
+                if sleep::publish(&its_words[0], &its_words[1], written) {
+                    *its_event.0.lock().unwrap() = true;
+                    its_event.1.notify_one();
+                }
+            }
+        });
+        let mut read = 0;
+        while read < ENTRIES {
+            match words[0].load(atomics::Ordering::Acquire) {
+                none if none == read && sleep::announce(&words[0], &words[1], read) => {
+                    let mut is_signalled = event.0.lock().unwrap();
+                    while !*is_signalled {
+                        is_signalled = event.1.wait(is_signalled).unwrap();
+                    }
+                    *is_signalled = false;
+                }
+                written => read = written,
+            }
+        }
+        writer.join().unwrap();
+    });
 }

@@ -58,11 +58,22 @@ impl Chunk {
         number
     }
 
-    /// Can be read when requests may have ended, so that a thread can sleep until then. `None` if completions must be polled for.
+    /// Prepares for a sleep on [`as_fd`](Self::as_fd). Returns false if requests have ended already: then don't sleep, but
+    /// [`poll`](Self::poll).
+    #[cfg(target_os = "linux")]
+    pub fn announce_sleep(&mut self) -> bool {
+        match &mut self.disk {
+            super::Backend::Served(queue) => queue.announce_sleep(),
+            _ => true,
+        }
+    }
+
+    /// Can be read when requests may have ended, so that a thread can sleep until then, after [`announce_sleep`](Self::announce_sleep). `None` if completions must be polled for.
     #[cfg(target_os = "linux")]
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.disk {
             super::Backend::FileRing(file) => Some(file.as_fd()),
+            super::Backend::Served(queue) => Some(queue.as_fd()),
             _ => None,
         }
     }

@@ -56,6 +56,9 @@ pub enum ChunkError {
         /// Resets in a row.
         resets: u32,
     },
+    /// A broker does not allow the request: its blocks are not served, or not to be written.
+    #[error("the broker refuses the request: its blocks are not served here, or only to be read")]
+    Refused,
     /// An earlier failure ended all use of the disk.
     #[error("the disk is no longer used after an earlier failure: {why}")]
     Abandoned {

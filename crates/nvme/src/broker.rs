@@ -1,0 +1,98 @@
+//! A process that drives a controller for others: each gets queues of its own, and reaches only the blocks of its share and its own memory.
+//!
+//! ```text
+//!   client process                                    broker process
+//!   Chunk (ServedQueue)                               Worker: one queue pair for all of its clients
+//!     |  requests  --->  Area, memory of the two  --->  checks slot, blocks and rights; copies the data
+//!     |  results   <---  one for each connection  <---  Chunk (Drive): retries, aborts, resets
+//!     +-- eventfds wake whoever sleeps
+//!     +-- socket: its end says that the other process is gone
+//! ```
+//!
+//! A client's memory is never mapped for the controller, and a client names blocks of its share, not addresses: what it sends can be wrong
+//! only for itself. That costs a copy. Queues of the controller in the client's hands would not, but a queue's owner can name any block
+//! and any mapped address.
+//!
+//! A [`Share`] is a part of a namespace with a socket; the socket file's permissions say who may use it. Processes of one share trust each
+//! other, as those that open the same device file. Virtual LUNs among them are locks on the share's [lock file](ServedDisk::locks). A client that dies
+//! may have requests in flight: the broker keeps the locks that its [queue holds](ServedDisk::queue) until they have ended.
+
+mod area;
+mod client;
+mod ring;
+mod server;
+mod session;
+mod share;
+mod sleep;
+mod socket;
+mod wire;
+mod worker;
+
+/// The atomics of `sleep.rs`, which a test compiles with those of loom.
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
+pub use client::{ServedDisk, ServedQueue};
+pub use server::{Broker, BrokerEvent, Limits};
+pub use share::Share;
+
+use crate::chunk::ChunkError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a broker, or a client's use of one, failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrokerError {
+    /// A socket can't be made, or nobody serves there.
+    #[error("{}", socket.display())]
+    Socket {
+        /// Its path.
+        socket: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// Another process serves at this socket.
+    #[error("{}: another process serves there", socket.display())]
+    InUse {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// The other process speaks another protocol, or another version of this one.
+    #[error("{}: no broker of this version answers", socket.display())]
+    Protocol {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// The broker has as many clients as it takes, or can't serve another.
+    #[error("{}: the broker takes no more clients", socket.display())]
+    Full {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// The broker was started anew since the disk was opened.
+    #[error("{}: the broker was started anew; open the disk again", socket.display())]
+    Restarted {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// A share has no blocks, or blocks that the namespace does not have.
+    #[error("blocks {first} to {} of {}; expected 1 or more of the namespace's {blocks}", first.saturating_add(*count), socket.display())]
+    NoBlocks {
+        /// The share's socket.
+        socket: PathBuf,
+        /// First block.
+        first: u64,
+        /// Number of blocks.
+        count: u64,
+        /// Blocks of the namespace.
+        blocks: u64,
+    },
+    /// Memory or an event can't be made or shared.
+    #[error("no memory or event for a client")]
+    Resource(#[source] io::Error),
+    /// A queue of the controller can't be made.
+    #[error("no queue of the controller")]
+    Queue(#[from] ChunkError),
+}

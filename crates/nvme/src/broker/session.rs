@@ -1,0 +1,204 @@
+//! A client, as the broker sees it.
+
+use super::area::{BrokerArea, Layout};
+use super::ring::Broken;
+use super::share::OpenShare;
+use super::wire::{Outcome, Request};
+use super::{BrokerError, BrokerEvent, socket};
+use crate::chunk::Operation;
+use dma::Ram;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Who a client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Peer {
+    pub(super) process: i32,
+    pub(super) user: u32,
+}
+
+/// A client with a queue.
+#[derive(Debug)]
+pub(super) struct Session {
+    socket: OwnedFd,
+    /// Written by the client when it has begun requests while the broker sleeps.
+    requested: OwnedFd,
+    /// Written by the broker when requests have ended while the client sleeps.
+    completed: OwnedFd,
+    area: BrokerArea,
+    share: Arc<OpenShare>,
+    /// By slot: whether its request is in flight.
+    in_flight: Vec<bool>,
+    number_in_flight: usize,
+    /// The client is gone or sent what can't be. Nothing more is taken from it.
+    is_leaving: bool,
+    _holds: Holds,
+    peer: Peer,
+}
+
+/// What is freed when a client has left and its requests have ended.
+#[derive(Debug)]
+#[expect(dead_code, reason = "only kept")]
+pub(super) struct Holds {
+    /// Locks on blocks that its requests may write.
+    pub(super) locks: Vec<OwnedFd>,
+    /// Counts as one of the broker's queues.
+    pub(super) queue: Arc<()>,
+}
+
+/// What a new client gets.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) memory: OwnedFd,
+    pub(super) requested: OwnedFd,
+    pub(super) completed: OwnedFd,
+}
+
+/// A request that is allowed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    pub(super) slot: u16,
+    /// On the namespace's blocks.
+    pub(super) operation: Operation,
+}
+
+fn no_resource(error: rustix::io::Errno) -> BrokerError {
+    BrokerError::Resource(error.into())
+}
+
+/// Memory of its own for a client, of a size that neither side can change.
+fn new_memory(layout: Layout) -> Result<OwnedFd, rustix::io::Errno> {
+    let memory = memfd_create("iotoll-client", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&memory, layout.bytes(rustix::param::page_size() as u64))?;
+    fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(memory)
+}
+
+impl Session {
+    /// A session with new memory.
+    pub(super) fn new(
+        socket: OwnedFd,
+        peer: Peer,
+        share: Arc<OpenShare>,
+        layout: Layout,
+        holds: Holds,
+    ) -> Result<(Self, Given), BrokerError> {
+        let memory = new_memory(layout).map_err(no_resource)?;
+        let ram = Ram::of_file(memory.as_fd()).map_err(BrokerError::Resource)?;
+        let area = BrokerArea::of_broker(ram, layout);
+        let area = area.map_err(|error| BrokerError::Resource(io::Error::other(error)))?;
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource);
+        let (requested, completed) = (event()?, event()?);
+        let copy = |file: &OwnedFd| file.try_clone().map_err(BrokerError::Resource);
+        let given = Given { memory, requested: copy(&requested)?, completed: copy(&completed)? };
+        let session = Self {
+            socket,
+            requested,
+            completed,
+            area,
+            share,
+            in_flight: vec![false; layout.slots.into()],
+            number_in_flight: 0,
+            is_leaving: false,
+            _holds: holds,
+            peer,
+        };
+        Ok((session, given))
+    }
+
+    /// That it has come.
+    pub(super) fn arrival(&self) -> BrokerEvent {
+        let Peer { process, user } = self.peer;
+        BrokerEvent::Came { process, user, socket: self.share.is.socket.clone() }
+    }
+
+    /// That it has left.
+    pub(super) fn departure(&self) -> BrokerEvent {
+        let Peer { process, user } = self.peer;
+        BrokerEvent::Left { process, user }
+    }
+
+    /// Can be read when the client has ended or begun requests.
+    pub(super) fn files(&self) -> [BorrowedFd<'_>; 2] {
+        [self.socket.as_fd(), self.requested.as_fd()]
+    }
+
+    /// Notes that the client is gone, if it is.
+    pub(super) fn look_for_end(&mut self) {
+        self.is_leaving |= socket::has_ended(&self.socket);
+    }
+
+    /// Forgets wakeups so far.
+    pub(super) fn clear_wakeups(&self) {
+        let _ = rustix::io::read(&self.requested, &mut [0; 8]);
+    }
+
+    /// Whether nothing of the client is left to do.
+    pub(super) fn has_left(&self) -> bool {
+        self.is_leaving && self.number_in_flight == 0
+    }
+
+    /// The client's next request that is allowed. Others end at once.
+    pub(super) fn next(&mut self, blocks_max: u64) -> Option<Allowed> {
+        while !self.is_leaving {
+            let Ok(words) = self.area.requests.pop() else {
+                self.is_leaving = true;
+                break;
+            };
+            match self.take(words?, blocks_max) {
+                Ok(Some(allowed)) => return Some(allowed),
+                Ok(None) => {}
+                Err(Broken) => self.is_leaving = true,
+            }
+        }
+        None
+    }
+
+    /// Takes a request, and ends it if it is not allowed.
+    fn take(&mut self, words: [u64; 4], blocks_max: u64) -> Result<Option<Allowed>, Broken> {
+        let Request { slot, operation } = Request::decode(words).ok_or(Broken)?;
+        let is_in_flight = self.in_flight.get_mut(usize::from(slot)).ok_or(Broken)?;
+        if std::mem::replace(is_in_flight, true) {
+            return Err(Broken);
+        }
+        self.number_in_flight += 1;
+        let allowed = self.share.is.allow(operation, blocks_max);
+        if allowed.is_none() {
+            self.end(slot, Outcome::Refused);
+        }
+        Ok(allowed.map(|operation| Allowed { slot, operation }))
+    }
+
+    /// Copies a write's data.
+    pub(super) fn copy_in(&self, slot: u16, into: &mut [u8]) -> bool {
+        self.area.read(slot, into).is_ok()
+    }
+
+    /// Copies a read's data.
+    pub(super) fn copy_out(&self, slot: u16, from: &[u8]) -> bool {
+        self.area.write(slot, from).is_ok()
+    }
+
+    /// Ends a request. The client sees it after [`publish`](Self::publish).
+    pub(super) fn end(&mut self, slot: u16, outcome: Outcome) {
+        if let Some(is_in_flight) = self.in_flight.get_mut(usize::from(slot)) {
+            self.number_in_flight -= usize::from(std::mem::replace(is_in_flight, false));
+            self.area.results.push(outcome.encode(slot));
+        }
+    }
+
+    /// Shows the client what has ended, and wakes it if it sleeps.
+    pub(super) fn publish(&mut self) {
+        if self.area.results.publish() {
+            let _ = rustix::io::write(&self.completed, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Says to the client that the broker is about to sleep. Returns false if there are requests.
+    pub(super) fn announce_sleep(&self) -> bool {
+        self.is_leaving || self.area.requests.announce_sleep()
+    }
+}

@@ -1,0 +1,202 @@
+//! A thread with a queue pair that executes requests of its clients.
+
+use super::BrokerEvent;
+use super::session::Session;
+use super::wire::Outcome;
+use crate::chunk::{Chunk, ChunkError, Operation};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+/// Rounds without anything to do before the thread sleeps: some 20 us.
+const IDLE_ROUNDS: u32 = 200;
+/// Time between two looks whether clients are gone, and the longest sleep.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// The longest sleep: a stop is noticed after that.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+
+/// A command of the disk.
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    /// The client's place.
+    client: usize,
+    /// The client's slot.
+    slot: u16,
+    /// Bytes of a read; 0 for another operation.
+    bytes: usize,
+}
+
+/// A thread's queue and clients.
+pub(super) struct Worker {
+    disk: Chunk,
+    /// By the disk's slot.
+    commands: Vec<Option<Command>>,
+    in_flight: usize,
+    /// A client keeps its place as long as it has requests in flight.
+    clients: Vec<Option<Session>>,
+    new_clients: Receiver<Session>,
+    /// Can be read when there are.
+    wake: OwnedFd,
+    /// The client whose turn is next, where not all requests have a slot.
+    turn: usize,
+    /// Data of one request, on its way between the client's memory and the controller's.
+    data: Vec<u8>,
+    /// When to look next whether clients are gone.
+    next_check: Instant,
+}
+
+impl Worker {
+    pub(super) fn new(disk: Chunk, new_clients: Receiver<Session>, wake: OwnedFd) -> Self {
+        Self {
+            commands: vec![None; disk.requests()],
+            data: vec![0; disk.request_bytes()],
+            disk,
+            in_flight: 0,
+            clients: Vec::new(),
+            new_clients,
+            wake,
+            turn: 0,
+            next_check: Instant::now(),
+        }
+    }
+
+    /// Serves clients until `stop` is set, and then until no command is in flight.
+    pub(super) fn run(
+        mut self,
+        stop: &AtomicBool,
+        on_event: &(dyn Fn(BrokerEvent) + Sync),
+    ) -> Result<(), ChunkError> {
+        let mut idle_rounds = 0;
+        while !stop.load(Ordering::Relaxed) {
+            self.admit();
+            let taken = self.take_requests();
+            let ended = self.end_requests();
+            self.say_goodbye(on_event);
+            if taken + ended > 0 {
+                idle_rounds = 0;
+                continue;
+            }
+            idle_rounds += 1;
+            std::hint::spin_loop();
+            if self.in_flight == 0 && idle_rounds > IDLE_ROUNDS {
+                self.sleep();
+                idle_rounds = 0;
+            } else if idle_rounds > IDLE_ROUNDS {
+                std::thread::yield_now();
+            }
+        }
+        while self.in_flight > 0 {
+            self.end_requests();
+        }
+        self.disk.close()
+    }
+
+    /// Takes on new clients.
+    fn admit(&mut self) {
+        for new in self.new_clients.try_iter() {
+            match self.clients.iter_mut().find(|client| client.is_none()) {
+                Some(place) => *place = Some(new),
+                None => self.clients.push(Some(new)),
+            }
+        }
+    }
+
+    /// Begins requests of all clients in turn, as many as there are slots. Returns how many it has taken.
+    fn take_requests(&mut self) -> usize {
+        let (number, first) = (self.clients.len(), self.turn);
+        let mut all = 0;
+        loop {
+            let mut taken = 0;
+            for client in (0..number).map(|more| (first + more) % number) {
+                if self.in_flight == self.commands.len() {
+                    self.turn = client;
+                    return all + taken;
+                }
+                taken += usize::from(self.take_request(client));
+            }
+            all += taken;
+            if taken == 0 {
+                return all;
+            }
+        }
+    }
+
+    /// Begins the next request of a client, if there is one.
+    fn take_request(&mut self, client: usize) -> bool {
+        let blocks_max = (self.disk.request_bytes() / self.disk.block_bytes()) as u64;
+        let Some(session) = &mut self.clients[client] else { return false };
+        let Some(allowed) = session.next(blocks_max) else { return false };
+        let bytes = |blocks: u64| blocks as usize * self.disk.block_bytes();
+        let (to_write, to_read) = match allowed.operation {
+            Operation::Write { blocks, .. } => (bytes(blocks), 0),
+            Operation::Read { blocks, .. } => (0, bytes(blocks)),
+            _ => (0, 0),
+        };
+        let data = &mut self.data[..to_write];
+        session.copy_in(allowed.slot, data);
+        match self.disk.begin_checked(allowed.operation, data, to_read) {
+            Ok(request) => {
+                let command = Command { client, slot: allowed.slot, bytes: to_read };
+                self.commands[request.slot()] = Some(command);
+                self.in_flight += 1;
+            }
+            Err(error) => session.end(allowed.slot, Outcome::of(Err(&error))),
+        }
+        true
+    }
+
+    /// Ends requests whose commands have ended. Returns their number.
+    fn end_requests(&mut self) -> usize {
+        let Self { disk, commands, clients, data, in_flight, .. } = self;
+        disk.ring_doorbell();
+        let ended = disk.poll(|completion| {
+            let Some(command) = commands[completion.request().slot()].take() else { return };
+            *in_flight -= 1;
+            let Some(session) = &mut clients[command.client] else { return };
+            let data = &mut data[..command.bytes];
+            let result = completion.finish(data).map(|_| ());
+            if result.is_ok() && !data.is_empty() {
+                session.copy_out(command.slot, data);
+            }
+            session.end(command.slot, Outcome::of(result.as_ref().map(|()| ())));
+        });
+        clients.iter_mut().flatten().for_each(Session::publish);
+        ended
+    }
+
+    /// Drops clients that are gone, now and then.
+    fn say_goodbye(&mut self, on_event: &(dyn Fn(BrokerEvent) + Sync)) {
+        let now = Instant::now();
+        if now < self.next_check {
+            return;
+        }
+        self.next_check = now + CHECK_INTERVAL;
+        for place in &mut self.clients {
+            if let Some(session) = place {
+                session.look_for_end();
+            }
+            if let Some(gone) = place.take_if(|session| session.has_left()) {
+                on_event(gone.departure());
+            }
+        }
+    }
+
+    /// Sleeps until a client has begun a request or has ended, or a new one comes.
+    fn sleep(&mut self) {
+        let clients = || self.clients.iter().flatten();
+        if !clients().all(Session::announce_sleep) {
+            return;
+        }
+        let files = clients().flat_map(Session::files).chain([self.wake.as_fd()]);
+        let mut polled: Vec<PollFd<'_>> =
+            files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN | PollFlags::RDHUP)).collect();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: SLEEP_MAX.subsec_nanos().into() };
+        // Interrupted or not: what follows looks at all clients.
+        let _ = poll(&mut polled, Some(&timeout));
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        clients().for_each(Session::clear_wakeups);
+        self.next_check = Instant::now();
+    }
+}
