@@ -250,11 +250,13 @@ impl Queue {
         if let Some(status) = command.status {
             status.begin();
         }
-        commands.begin(tag, command, runs, tags);
+        let has_ended = commands.begin(tag, command, runs, tags);
         if rings {
             commands.disk.ring_doorbell();
         }
-        if command.status.is_some() {
+        if has_ended {
+            self.wake(commands);
+        } else if command.status.is_some() {
             self.changed.notify_all();
         }
         Ok(())
@@ -377,12 +379,17 @@ impl Queue {
     fn harvest(&self, commands: &mut Commands, tags: &Tags) -> usize {
         let ended = commands.harvest(tags);
         if ended > 0 {
-            self.changed.notify_all();
-            if let Some(events) = commands.events.as_ref().filter(|_| commands.has_sleeper) {
-                let _ = rustix::io::write(&events.wake, &1_u64.to_ne_bytes());
-            }
+            self.wake(commands);
         }
         ended
+    }
+
+    /// Wakes threads that wait.
+    fn wake(&self, commands: &Commands) {
+        self.changed.notify_all();
+        if let Some(events) = commands.events.as_ref().filter(|_| commands.has_sleeper) {
+            let _ = rustix::io::write(&events.wake, &1_u64.to_ne_bytes());
+        }
     }
 
     /// Updates statuses that callers poll, until the queue is closed.
@@ -431,7 +438,8 @@ impl Commands {
         self.in_flight > 0 || !self.backlog.is_empty()
     }
 
-    fn begin(&mut self, tag: u32, is: NewCommand, runs: impl Iterator<Item = Run>, tags: &Tags) {
+    /// Begins a command. Returns whether it has ended.
+    fn begin(&mut self, tag: u32, is: NewCommand, runs: impl Iterator<Item = Run>, tags: &Tags) -> bool {
         self.number += 1;
         self.polled_statuses += usize::from(is.status.is_some());
         self.counts.begin(is.kind, is.is_async);
@@ -455,19 +463,32 @@ impl Commands {
                 }
             }
         }
-        if self.commands[tag as usize].is_some_and(|command| command.parts == 0) {
+        let has_ended = self.commands[tag as usize].is_some_and(|command| command.parts == 0);
+        if has_ended {
             self.end(tag, tags);
         }
+        has_ended
     }
 
     /// Begins a part's request. Returns false if no slot is free; after another error the part has ended.
     fn begin_part(&mut self, part: Part) -> bool {
         let Some(command) = &self.commands[part.tag as usize] else { return true };
         let Run { first, blocks, offset } = part.run;
+        let bytes = (blocks << self.block_shift) as usize;
         let begun = match command.is.kind {
-            Kind::Read => self.disk.begin_read(first, blocks),
+            Kind::Read => {
+                // SAFETY: the part is within the command's data, which nothing else uses before its request is begun.
+                let into = unsafe { command.is.buffer.part_mut(offset, bytes) };
+                // What fails here fails as a request, too.
+                if let Ok(true) = self.disk.read_cached(first, into) {
+                    if let Some(command) = &mut self.commands[part.tag as usize] {
+                        command.parts -= 1;
+                    }
+                    return true;
+                }
+                self.disk.begin_read(first, blocks)
+            }
             Kind::Write => {
-                let bytes = (blocks << self.block_shift) as usize;
                 // SAFETY: the part is within the command's data, and the command has not ended.
                 self.disk.begin_write(first, unsafe { command.is.buffer.part(offset, bytes) })
             }

@@ -214,11 +214,31 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`]; then the content of `into` is undefined.
     pub fn read(&mut self, first: u64, into: &mut [u8]) -> Result<(), ChunkError> {
+        if self.read_cached(first, into)? {
+            return Ok(());
+        }
         if into.len() > self.request_bytes {
             return self.listio(&mut [Item::Read { first, into }]).pop().unwrap_or(Ok(()));
         }
         let request = self.begin_read(first, self.count_blocks(into.len())?)?;
         self.aresult(request, into, Wait::Yes).map(|_| ())
+    }
+
+    /// Reads blocks from `first` on until `into` is full, if that needs no wait: all of a [`FileRing`]'s file that is read is in the page cache.
+    /// Returns false, with undefined content in `into`, if it is not, and for any other disk. Writes that are in flight may be seen or not.
+    ///
+    /// # Errors
+    /// [`ChunkError`] for blocks that the disk does not have.
+    #[inline]
+    pub fn read_cached(&mut self, first: u64, into: &mut [u8]) -> Result<bool, ChunkError> {
+        #[cfg(target_os = "linux")]
+        if matches!(self.disk, Backend::FileRing(_)) {
+            self.check(first, self.count_blocks(into.len())?)?;
+            if let Backend::FileRing(file) = &mut self.disk {
+                return Ok(file.read_cached(first, into));
+            }
+        }
+        Ok(false)
     }
 
     /// Writes blocks from `first` on.

@@ -131,6 +131,29 @@ fn a_ring_is_dropped_with_requests_in_flight() {
     }
 }
 
+/// What is in the page cache needs no request; what is not, or is not cached at all, does.
+#[test]
+fn cached_data_is_read_at_once() {
+    for (mut chunk, file) in chunks() {
+        let is_ring = format!("{chunk:?}").contains("FileRing");
+        let (written, mut read) = (vec![7; 2 * BLOCK], vec![0; 2 * BLOCK]);
+        chunk.write(5, &written).unwrap();
+        assert_eq!(chunk.read_cached(5, &mut read).unwrap(), is_ring);
+        assert_eq!(read == written, is_ring);
+        if is_ring {
+            let refused = chunk.read_cached(BLOCKS - 1, &mut read);
+            assert!(matches!(refused, Err(ChunkError::OutOfRange { .. })), "{refused:?}");
+            let refused = chunk.read_cached(0, &mut read[1..]);
+            assert!(matches!(refused, Err(ChunkError::PartialBlock { .. })), "{refused:?}");
+            // The file is shorter than it was: a part is read, which is not enough.
+            file.unwrap().as_file().set_len(6 * BLOCK as u64).unwrap();
+            assert!(!chunk.read_cached(5, &mut read).unwrap());
+            assert!(matches!(chunk.read(5, &mut read), Err(ChunkError::File { .. })));
+        }
+        chunk.close().unwrap();
+    }
+}
+
 #[test]
 fn results_come_by_request() {
     for (mut chunk, _file) in chunks() {

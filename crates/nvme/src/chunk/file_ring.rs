@@ -8,9 +8,10 @@
 use super::{ChunkError, Operation, Wait};
 use dma::{MemoryAddress, Ram};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use rustix::fs::{FallocateFlags, FileType};
+use rustix::fs::{FallocateFlags, FileType, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct FileRing {
     unsubmitted: usize,
     /// Requests that ended when they were begun.
     ended: Vec<(u16, Result<(), ChunkError>)>,
+    /// Data may be in the page cache, and the file system reads it from there without waiting.
+    has_cache: bool,
 }
 
 impl std::fmt::Debug for FileRing {
@@ -75,6 +78,7 @@ impl FileRing {
         let failed = |source| ChunkError::File { file: path.clone(), source };
         let block_shift = block_shift.clamp(9, 16);
         let bytes = size_bytes(&file).map_err(failed)?;
+        let has_cache = has_cache(&file).map_err(failed)?;
         let request_bytes = request_bytes.clamp(1, REQUEST_BYTES_MAX).next_multiple_of(1 << block_shift);
         // Direct I/O needs buffers at the boundaries of blocks.
         let stride = request_bytes.next_multiple_of(4096);
@@ -93,6 +97,7 @@ impl FileRing {
             in_flight: 0,
             unsubmitted: 0,
             ended: Vec::new(),
+            has_cache,
         })
     }
 
@@ -120,6 +125,22 @@ impl FileRing {
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the ring holds its descriptor open for as long as `self` is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+
+    /// Reads from the page cache until `into` is full. Returns false, with undefined content in `into`, if not all of it is there.
+    pub(super) fn read_cached(&mut self, first: u64, into: &mut [u8]) -> bool {
+        if !self.has_cache {
+            return false;
+        }
+        let (at, bytes) = (first << self.block_shift, into.len());
+        match rustix::io::preadv2(&*self.file, &mut [IoSliceMut::new(into)], at, ReadWriteFlags::NOWAIT) {
+            Ok(read) => read == bytes,
+            Err(error) => {
+                // Other errors are for the ring to report, if they come again.
+                self.has_cache = !matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL);
+                false
+            }
+        }
     }
 
     /// Puts a request into the ring. The kernel sees it after the next [`submit`](Self::submit).
@@ -287,6 +308,12 @@ fn size_bytes(file: &File) -> io::Result<u64> {
     }
 }
 
+/// Whether a file's data goes through the page cache. Block devices are opened to bypass it.
+fn has_cache(file: &File) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
+    Ok(kind == FileType::RegularFile && !rustix::fs::fcntl_getfl(file)?.contains(OFlags::DIRECT))
+}
+
 impl Drop for FileRing {
     /// Waits for the requests in flight: the kernel may still write to their buffers.
     fn drop(&mut self) {
@@ -297,5 +324,42 @@ impl Drop for FileRing {
                 std::thread::yield_now();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    use std::path::Path;
+
+    fn open(path: &Path, flags: i32) -> Option<FileRing> {
+        let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        FileRing::new(path.to_owned(), Arc::new(file), 9, 4, 8192).ok()
+    }
+
+    #[test]
+    fn files_without_a_page_cache_are_not_asked_for_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(8192).unwrap();
+        for (flags, has_cache) in [(0, true), (libc::O_DIRECT, false)] {
+            // No io_uring, or a file system that knows no direct I/O.
+            let Some(mut ring) = open(file.path(), flags) else { continue };
+            assert_eq!(ring.has_cache, has_cache);
+            // All pages are holes: reading them once caches them.
+            file.as_file().read_exact_at(&mut [1; 8192], 0).unwrap();
+            assert_eq!(ring.read_cached(1, &mut [1; 512]), has_cache);
+        }
+    }
+
+    /// The kernel's types are in a file that can't be read without waiting.
+    #[test]
+    fn a_file_system_that_can_t_is_asked_once() {
+        let Some(mut ring) = open(Path::new("/sys/kernel/btf/vmlinux"), 0) else { return };
+        assert!(ring.has_cache);
+        assert!(!ring.read_cached(1, &mut [1; 512]));
+        assert!(!ring.has_cache);
     }
 }
