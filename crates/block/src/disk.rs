@@ -4,12 +4,9 @@ use crate::BLOCK_BYTES;
 use crate::errno;
 use crate::space::reopen;
 use dma::vfio::Interface;
-use dma::{
-    Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
-};
 use nvme::broker::{BrokerError, ServedDisk};
 use nvme::chunk::{Backing, Chunk, Drive, FileRing, RetryPolicy, Waiting};
-use nvme::emulated::Emulated;
+use nvme::emulated::Machine;
 use nvme::{Adapter, Controller, Namespace};
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, Stat, memfd_create};
 use rustix::io::Errno;
@@ -146,20 +143,8 @@ impl Disk {
         if blocks == 0 || blocks > 1 << 20 {
             return Err(Errno::INVAL);
         }
-        let tables = 8 << 20;
-        let ram = Arc::new(Ram::new(MemoryAddress(0), CONTROLLER_BYTES));
-        let frames = Arc::new(Frames::new(MemoryAddress(0), tables));
-        let pool = Pool::new(ram.clone(), MemoryAddress(tables), CONTROLLER_BYTES - tables)
-            .map_err(|_| Errno::NOMEM)?;
-        let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-        let table: SoftwareDomain<Vtd> =
-            SoftwareDomain::new(Arc::clone(&unit), frames, 4).map_err(|_| Errno::NOMEM)?;
-        let requester = Requester(0x0100);
-        table.attach(requester);
-        let domain = Domain::builder(Arc::new(table)).build().map_err(|_| Errno::NOMEM)?;
-        let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
-        let emulated = Arc::new(Emulated::new(unit.adapter(requester), blocks, 12));
-        let controller = Controller::open(emulated, mapper, ram).map_err(|_| Errno::NOMEM)?;
+        let machine = Machine::builder(blocks, 12).memory_bytes(CONTROLLER_BYTES).open();
+        let Machine { controller, .. } = machine.map_err(|_| Errno::NOMEM)?;
         Self::of_driver(path, Driver::Emulated(Arc::new(Mutex::new(controller))), None)
     }
 

@@ -2,22 +2,10 @@
 //!
 //!     cargo run -p iotoll-nvme --example copy
 
-use dma::{Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester};
-use dma::{SoftwareDomain, Unit, Vtd};
-use nvme::{Controller, QueuePair, emulated::Emulated};
-use std::sync::Arc;
+use nvme::{QueuePair, emulated::Machine};
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (ram, adapter) = (Arc::new(Ram::new(MemoryAddress(0), 16 << 20)), Requester(0x0300));
-    let pool = Arc::new(Pool::new(ram.clone(), MemoryAddress(2 << 20), 14 << 20)?);
-    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-    let frames = Arc::new(Frames::new(MemoryAddress(0), 2 << 20));
-    let table = SoftwareDomain::<Vtd>::new(Arc::clone(&unit), frames, 4)?;
-    table.attach(adapter);
-    let domain = Domain::builder(Arc::new(table)).build()?;
-    let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(pool);
-    let emulated = Arc::new(Emulated::new(unit.adapter(adapter), 2048, 9));
-    let mut controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram))?;
+    let Machine { ram, emulated, mut controller, .. } = Machine::open(2048, 9)?;
     let (disk, mut queue) = (controller.namespaces()[0], controller.queue_pair(16)?);
     let buffer = controller.allocate(8 * 4096)?;
     ram.write(buffer.memory(), &[0xa5; 8 * 4096])?;

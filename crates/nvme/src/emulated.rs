@@ -1,7 +1,10 @@
 //! An NVMe controller emulated in this process, for tests. It reaches memory only through a software IOMMU, executes
 //! commands as soon as a doorbell is written, in the order of the queue, and injects faults. So a command is "in flight" only in
 //! that it was not polled yet.
+//!
+//! [`Machine::open`] makes the controller, its memory and its IOMMU, and opens it.
 
+mod machine;
 mod maintenance;
 mod media;
 mod state;
@@ -13,6 +16,7 @@ use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
 use dma::SoftwareAdapter;
+pub use machine::{Machine, MachineBuilder, MachineError};
 pub use maintenance::firmware_image;
 use media::Media;
 pub use media::NAMESPACE;

@@ -17,26 +17,14 @@
 //! - [`takeover`]: unbinds an adapter from the kernel's driver, if nothing uses its disks, and rebinds it.
 //! - [`signature`]: finds what is on a disk before it is overwritten.
 //!
-//! Write a block and read it back, on an emulated controller behind a software IOMMU:
+//! Write a block, read it back and compare it, on an emulated controller behind a software IOMMU:
 //!
 //! ```
-//! use dma::{Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
-//! use nvme::{Controller, emulated::Emulated};
-//! use std::sync::Arc;
+//! use dma::MemoryAddress;
+//! use nvme::emulated::Machine;
 //!
-//! // 16 MiB of memory: page tables of the IOMMU first, then coherent memory for queues and buffers.
-//! let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
-//! let frames = Arc::new(Frames::new(MemoryAddress(0), 2 << 20));
-//! let pool = Pool::new(ram.clone(), MemoryAddress(2 << 20), 14 << 20)?;
-//! let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-//! let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
-//! table.attach(Requester(0x0300));
-//! let domain = Domain::builder(Arc::new(table)).build()?;
-//! let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
-//!
-//! // A disk of 512 blocks of 512 bytes. A real controller is opened in the same way, with its mapped registers.
-//! let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
-//! let mut controller = Controller::open(emulated, mapper, Arc::clone(&ram))?;
+//! // A disk of 512 blocks of 512 bytes. A real controller has the same driver: see Adapter.
+//! let Machine { mut controller, ram, .. } = Machine::open(512, 9)?;
 //! let disk = controller.namespaces()[0];
 //! let mut queue = controller.queue_pair(16)?;
 //!
@@ -49,9 +37,13 @@
 //! while queue.poll(16, |done| completed.push(done))? == 0 {}
 //! assert!(completed[0].id == write && completed[0].status.is_success());
 //!
+//! // One doorbell for two commands: the read goes behind what was written, and the disk compares its block with that.
 //! queue.read(&disk, 7, &[buffer.piece(512, 512)?])?;
+//! queue.compare(&disk, 7, &[buffer.piece(0, 512)?])?;
 //! queue.ring_doorbell();
-//! while queue.poll(16, |done| assert!(done.status.is_success()))? == 0 {}
+//! while queue.in_flight() > 0 {
+//!     queue.poll(16, |done| assert!(done.status.is_success()))?;
+//! }
 //! let mut read = [0; 5];
 //! ram.read(MemoryAddress(buffer.memory().0 + 512), &mut read)?;
 //! assert_eq!(&read, b"hello");
@@ -69,20 +61,11 @@
 //! [`prp::Piece`]. Unmap it after the completion.
 //!
 //! ```
-//! # use dma::{Direction, DmaCounters, Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd};
-//! # use nvme::{Controller, emulated::Emulated, prp::Piece};
-//! # use std::sync::Arc;
-//! # let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
-//! # let frames = Arc::new(Frames::new(MemoryAddress(0), 2 << 20));
-//! # let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-//! # let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4)?;
-//! # table.attach(Requester(0x0300));
-//! # let domain = Domain::builder(Arc::new(table)).build()?;
-//! # let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
-//! // As above, but the pool leaves the last 2 MiB of the memory to us.
-//! let pool = Pool::new(ram.clone(), MemoryAddress(2 << 20), 12 << 20)?;
-//! let mapper = Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
-//! let mut controller = Controller::open(emulated, mapper, Arc::clone(&ram))?;
+//! use dma::{Direction, DmaCounters, Limits, Mapper, MemoryAddress};
+//! use nvme::{emulated::Machine, prp::Piece};
+//!
+//! // 16 MiB of memory, of which the last 2 MiB are ours.
+//! let Machine { mut controller, domain, .. } = Machine::builder(512, 9).own_bytes(2 << 20).open()?;
 //! let disk = controller.namespaces()[0];
 //! let mut queue = controller.queue_pair(16)?;
 //!

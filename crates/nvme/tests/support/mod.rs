@@ -2,29 +2,18 @@
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
-use dma::{
-    Domain, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester, SoftwareDomain, Unit, Vtd,
-};
+use dma::MemoryAddress;
 use nvme::emulated::Emulated;
-use nvme::{Buffer, Controller, Namespace};
-use std::sync::Arc;
+pub(crate) use nvme::emulated::Machine as Bench;
+use nvme::{Buffer, Namespace};
 
 pub(crate) const BLOCKS: u64 = 512;
 pub(crate) const BLOCK_BYTES: u64 = 512;
 const RAM_BYTES: u64 = 16 << 20;
-const TABLES_BYTES: u64 = 2 << 20;
 /// The last page is in no pool: memory of the caller's own.
 pub(crate) const OWN: MemoryAddress = MemoryAddress(RAM_BYTES - 4096);
-const ADAPTER: Requester = Requester(0x0300);
 
-pub(crate) struct Bench {
-    pub(crate) ram: Arc<Ram>,
-    pub(crate) domain: Arc<Domain>,
-    pub(crate) emulated: Arc<Emulated>,
-    pub(crate) controller: Controller,
-}
-
-/// Memory of 16 MiB, tables in its first part, coherent memory in the rest, and a controller that reaches nothing but what is mapped.
+/// A controller that reaches nothing but what is mapped.
 pub(crate) fn bench() -> Bench {
     bench_with(BLOCKS, 9)
 }
@@ -36,18 +25,8 @@ pub(crate) fn bench_with(blocks: u64, block_shift: u8) -> Bench {
 
 /// The same, with a controller that is changed before it is opened.
 pub(crate) fn bench_prepared(blocks: u64, block_shift: u8, prepare: impl FnOnce(&Emulated)) -> Bench {
-    let ram = Arc::new(Ram::new(MemoryAddress(0), RAM_BYTES));
-    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
-    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-    let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
-    table.attach(ADAPTER);
-    let domain = Domain::builder(Arc::new(table)).build().unwrap();
-    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), OWN.0 - TABLES_BYTES).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
-    let emulated = Arc::new(Emulated::new(unit.adapter(ADAPTER), blocks, block_shift));
-    prepare(&emulated);
-    let controller = Controller::open(emulated.clone(), mapper, Arc::clone(&ram)).unwrap();
-    Bench { ram, domain, emulated, controller }
+    let builder = Bench::builder(blocks, block_shift).memory_bytes(RAM_BYTES).own_bytes(4096);
+    builder.open_prepared(prepare).unwrap()
 }
 
 pub(crate) fn fill(bench: &Bench, buffer: &Buffer, byte: u8) {
