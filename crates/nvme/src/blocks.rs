@@ -1,10 +1,14 @@
-//! NVM commands of a queue pair: read, write, write zeroes, deallocate and flush blocks of a namespace.
+//! NVM commands of a queue pair: read, write, compare, verify, copy, write zeroes, deallocate and flush blocks of a namespace.
 
 use crate::controller::{Namespace, PAGE_BYTES};
 use crate::prp::{self, Piece, PrpError};
 use crate::queue_pair::{CommandId, LIST_BYTES, QueueError, QueuePair};
 use crate::sgl::{self, SglError};
-use crate::spec::command::{Command, RANGES_MAX, deallocated_range, nvm};
+use crate::spec::command::{
+    COPIED_RANGE_BYTES, COPIED_RANGES_MAX, Command, RANGE_BYTES, RANGES_MAX, Transfer, copied_range,
+    deallocated_range, nvm,
+};
+use crate::spec::identify::CopyLimits;
 use dma::MemoryAddress;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -60,6 +64,25 @@ pub enum BlockError {
         /// Ranges of the command.
         ranges: usize,
     },
+    /// The controller lacks an optional command.
+    #[error("the controller has no {0} command")]
+    Unsupported(&'static str),
+    /// The ranges of a copy exceed a limit of the namespace, or of this driver.
+    #[error("a copy of {count} {unit}; expected 1 to {max}")]
+    CopyLimit {
+        /// What is counted.
+        unit: &'static str,
+        /// How many there are.
+        count: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// The destination of a copy overlaps a source. A reset can execute the copy twice, and the second would read what the first wrote.
+    #[error("blocks {} to {} are read and written by the same copy", blocks.0, blocks.1)]
+    CopyOverlap {
+        /// The first and the last block of the source range.
+        blocks: (u64, u64),
+    },
     /// The queue is full, or the controller was reset.
     #[error(transparent)]
     Queue(#[from] QueueError),
@@ -81,7 +104,22 @@ impl QueuePair {
         first: u64,
         into: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(nvm::READ, namespace, first, into)
+        self.transfer(Transfer::of(nvm::READ), namespace, first, into)
+    }
+
+    /// Submits a read of the media, not of the controller's volatile cache: what the cache has of these blocks is written to the media
+    /// first (Force Unit Access).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub fn read_fua(
+        &mut self,
+        namespace: &Namespace,
+        first: u64,
+        into: &[Piece],
+    ) -> Result<CommandId, BlockError> {
+        self.transfer(Transfer::forced(nvm::READ), namespace, first, into)
     }
 
     /// Submits a write.
@@ -95,22 +133,77 @@ impl QueuePair {
         first: u64,
         from: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(nvm::WRITE, namespace, first, from)
+        self.transfer(Transfer::of(nvm::WRITE), namespace, first, from)
+    }
+
+    /// Submits a write that completes when the data are on the media, as after a [`flush`](Self::flush) of these blocks alone (Force
+    /// Unit Access).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    #[inline]
+    pub fn write_fua(
+        &mut self,
+        namespace: &Namespace,
+        first: u64,
+        from: &[Piece],
+    ) -> Result<CommandId, BlockError> {
+        self.transfer(Transfer::forced(nvm::WRITE), namespace, first, from)
     }
 
     /// Submits a command that compares blocks with data in memory: nothing is written to the disk. If they differ, it completes with
     /// [`Status::COMPARE_FAILURE`](crate::spec::status::Status::COMPARE_FAILURE). Controllers need not support it
-    /// ([`can_compare`](crate::spec::identify::Controller::can_compare)).
+    /// ([`Namespace::has_compare`]).
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// As for [`read`](Self::read), and [`BlockError::Unsupported`].
     pub fn compare(
         &mut self,
         namespace: &Namespace,
         first: u64,
         with: &[Piece],
     ) -> Result<CommandId, BlockError> {
-        self.transfer(nvm::COMPARE, namespace, first, with)
+        if !namespace.has_compare {
+            return Err(BlockError::Unsupported("Compare"));
+        }
+        self.transfer(Transfer::of(nvm::COMPARE), namespace, first, with)
+    }
+
+    /// Submits a command that reads blocks from the media and checks them, without a transfer to memory. Controllers need not support it
+    /// ([`Namespace::has_verify`]).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and [`BlockError::Unsupported`].
+    pub fn verify(
+        &mut self,
+        namespace: &Namespace,
+        first: u64,
+        blocks: u64,
+    ) -> Result<CommandId, BlockError> {
+        if !namespace.has_verify {
+            return Err(BlockError::Unsupported("Verify"));
+        }
+        check_blocks(namespace, first, blocks)?;
+        Ok(self.submit(Command::verify(namespace.number, first, blocks as u32))?)
+    }
+
+    /// Submits a command by which the controller copies ranges of blocks to `to` and the blocks behind it, in their order. No data are
+    /// transferred to memory. Controllers need not support it, and limit it ([`Namespace::copy_limits`]).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and [`BlockError::Unsupported`], [`BlockError::CopyLimit`] or [`BlockError::CopyOverlap`].
+    pub fn copy(
+        &mut self,
+        namespace: &Namespace,
+        to: u64,
+        ranges: &[Range<u64>],
+    ) -> Result<CommandId, BlockError> {
+        let limits = namespace.copy_limits.ok_or(BlockError::Unsupported("Copy"))?;
+        check_copy(namespace, limits, to, ranges)?;
+        let encoded = ranges.iter().map(|range| copied_range(range.start, count(range) as u32));
+        let (id, data) = self.allocate_with_ranges(encoded)?;
+        self.submit_with(id, Command::copy(namespace.number, to, ranges.len() as u16, data));
+        Ok(id)
     }
 
     /// Submits a command that sets blocks to zero.
@@ -123,10 +216,7 @@ impl QueuePair {
         first: u64,
         blocks: u64,
     ) -> Result<CommandId, BlockError> {
-        if blocks == 0 {
-            return Err(BlockError::ZeroBlocks { first });
-        }
-        check_range(namespace, first, blocks)?;
+        check_blocks(namespace, first, blocks)?;
         Ok(self.submit(Command::write_zeroes(namespace.number, first, blocks as u32))?)
     }
 
@@ -143,7 +233,7 @@ impl QueuePair {
             return Err(BlockError::Ranges { ranges: ranges.len() });
         }
         for range in ranges {
-            let count = range.end.saturating_sub(range.start);
+            let count = count(range);
             let is_within = count > 0 && count <= u32::MAX.into() && range.end <= namespace.format.blocks;
             is_within.then_some(()).ok_or(BlockError::OutOfRange {
                 first: range.start,
@@ -151,17 +241,26 @@ impl QueuePair {
                 blocks: namespace.format.blocks,
             })?;
         }
+        let encoded = ranges.iter().map(|range| deallocated_range(range.start, count(range) as u32));
+        let (id, data) = self.allocate_with_ranges(encoded)?;
+        self.submit_with(id, Command::deallocate(namespace.number, ranges.len() as u16, data));
+        Ok(id)
+    }
+
+    /// Allocates a command identifier and writes ranges to its list memory. Returns also the command's data pointer.
+    fn allocate_with_ranges<const BYTES: usize>(
+        &mut self,
+        ranges: impl Iterator<Item = [u8; BYTES]>,
+    ) -> Result<(CommandId, [u64; 2]), QueueError> {
         let id = self.allocate_id()?;
         let (memory, at) = self.list(id);
-        for (offset, range) in (0..).step_by(16).zip(ranges) {
-            let encoded = deallocated_range(range.start, (range.end - range.start) as u32);
-            if let Err(error) = self.ram.write(MemoryAddress(memory.0 + offset), &encoded) {
+        for (offset, range) in (0..).step_by(BYTES).zip(ranges) {
+            if let Err(error) = self.ram.write(MemoryAddress(memory.0 + offset), &range) {
                 self.free_id(id);
-                return Err(QueueError::from(error).into());
+                return Err(error.into());
             }
         }
-        self.submit_with(id, Command::deallocate(namespace.number, ranges.len() as u16, [at.0, 0]));
-        Ok(id)
+        Ok((id, [at.0, 0]))
     }
 
     /// Submits a flush: all completed writes go from the volatile cache to the media.
@@ -172,22 +271,22 @@ impl QueuePair {
         self.submit(Command::flush(namespace.number))
     }
 
-    /// Submits a read, write or compare, by its opcode.
+    /// Submits a read, write or compare.
     #[inline]
     fn transfer(
         &mut self,
-        opcode: u8,
+        kind: Transfer,
         namespace: &Namespace,
         first: u64,
         pieces: &[Piece],
     ) -> Result<CommandId, BlockError> {
         // Most I/Os have one piece of at most two pages, and need no list.
         if let [piece] = pieces {
-            if let Some(id) = self.transfer_without_list(opcode, namespace, first, *piece) {
+            if let Some(id) = self.transfer_without_list(kind, namespace, first, *piece) {
                 return Ok(id);
             }
         }
-        self.transfer_with_list(opcode, namespace, first, pieces)
+        self.transfer_with_list(kind, namespace, first, pieces)
     }
 
     /// Submits a transfer that needs no PRP list. `None` if it needs one or can't be submitted: then
@@ -196,7 +295,7 @@ impl QueuePair {
     #[inline(always)]
     fn transfer_without_list(
         &mut self,
-        opcode: u8,
+        kind: Transfer,
         namespace: &Namespace,
         first: u64,
         piece: Piece,
@@ -213,7 +312,7 @@ impl QueuePair {
         let id = self.allocate_id().ok()?;
         // One block or more, and at most two pages: the field can express it.
         let blocks_less_one = blocks.wrapping_sub(1) as u16;
-        self.submit_with(id, Command::transfer(opcode, namespace.number, first, blocks_less_one, data));
+        self.submit_with(id, Command::transfer(kind, namespace.number, first, blocks_less_one, data));
         Some(id)
     }
 
@@ -222,7 +321,7 @@ impl QueuePair {
     #[inline(never)]
     fn transfer_with_list(
         &mut self,
-        opcode: u8,
+        kind: Transfer,
         namespace: &Namespace,
         first: u64,
         pieces: &[Piece],
@@ -238,7 +337,7 @@ impl QueuePair {
         }
         let id = self.allocate_id()?;
         let blocks_less_one = (blocks - 1) as u16;
-        let command = |data| Command::transfer(opcode, namespace.number, first, blocks_less_one, data);
+        let command = |data| Command::transfer(kind, namespace.number, first, blocks_less_one, data);
         let command = match self.write_data_pointer(id, pieces, namespace.has_sgl) {
             Ok(DataPointer::Prp(data)) => command(data),
             Ok(DataPointer::Sgl(data)) => command(data).using_sgl(),
@@ -294,6 +393,54 @@ enum DataPointer {
     Prp([u64; 2]),
     /// An SGL descriptor.
     Sgl([u64; 2]),
+}
+
+// The ranges of a command fit in its list memory.
+const _: () = assert!(RANGES_MAX * RANGE_BYTES <= LIST_BYTES as usize);
+const _: () = assert!(COPIED_RANGES_MAX * COPIED_RANGE_BYTES <= LIST_BYTES as usize);
+
+/// Blocks of a range; 0 if it ends before its start.
+fn count(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// Checks the ranges of a copy, and where it writes.
+fn check_copy(
+    namespace: &Namespace,
+    limits: CopyLimits,
+    to: u64,
+    ranges: &[Range<u64>],
+) -> Result<(), BlockError> {
+    let check = |unit, count, max| match (1..=max).contains(&count) {
+        true => Ok(()),
+        false => Err(BlockError::CopyLimit { unit, count, max }),
+    };
+    let ranges_max = usize::from(limits.ranges_max).min(COPIED_RANGES_MAX);
+    check("ranges", ranges.len() as u64, ranges_max as u64)?;
+    let mut copied = 0;
+    for range in ranges {
+        check("blocks in a range", count(range), limits.range_blocks_max.into())?;
+        check_range(namespace, range.start, count(range))?;
+        copied += count(range);
+    }
+    check("blocks", copied, limits.blocks_max.into())?;
+    let is_within = to.checked_add(copied).is_some_and(|end| end <= namespace.format.blocks);
+    if !is_within {
+        let blocks = namespace.format.blocks;
+        return Err(BlockError::OutOfRange { first: to, count: copied, blocks });
+    }
+    match ranges.iter().find(|range| range.start < to + copied && to < range.end) {
+        Some(source) => Err(BlockError::CopyOverlap { blocks: (source.start, source.end - 1) }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that one command can have so many blocks, and that they are in the namespace.
+fn check_blocks(namespace: &Namespace, first: u64, count: u64) -> Result<(), BlockError> {
+    if count == 0 {
+        return Err(BlockError::ZeroBlocks { first });
+    }
+    check_range(namespace, first, count)
 }
 
 /// Checks that one command can have so many blocks, 1 or more, and that they are in the namespace.
@@ -385,17 +532,28 @@ mod tests {
             first in near(&[0, 100, u64::MAX]),
             block_shift in 9_u8..14,
             transfer_bytes_max in near(&[4096, 8192]),
+            kind in prop::sample::select(vec![Transfer::of(nvm::READ), Transfer::forced(nvm::WRITE)]),
         ) {
-            let format = identify::Namespace { blocks: 100, block_shift, metadata_bytes: 0, is_shared: false };
-            let namespace = Namespace { number: 7, format, transfer_bytes_max, has_sgl: false };
+            let copy_limits = CopyLimits::default();
+            let format =
+                identify::Namespace { blocks: 100, block_shift, metadata_bytes: 0, is_shared: false, copy_limits };
+            let namespace = Namespace {
+                number: 7,
+                format,
+                transfer_bytes_max,
+                has_sgl: false,
+                has_compare: false,
+                has_verify: false,
+                copy_limits: None,
+            };
             let piece = Piece { at: BusAddress(at), bytes };
             let [mut short, mut long] = [queue(), queue()];
-            let submitted = short.0.transfer_without_list(nvm::WRITE, &namespace, first, piece);
-            let expected = long.0.transfer_with_list(nvm::WRITE, &namespace, first, &[piece]);
+            let submitted = short.0.transfer_without_list(kind, &namespace, first, piece);
+            let expected = long.0.transfer_with_list(kind, &namespace, first, &[piece]);
             if let Some(id) = submitted {
                 prop_assert_eq!(expected, Ok(id));
                 prop_assert_eq!(first_entry(&short.1), first_entry(&long.1));
-                prop_assert_eq!(short.0.transfer_without_list(nvm::WRITE, &namespace, first, piece), None, "the queue is full");
+                prop_assert_eq!(short.0.transfer_without_list(kind, &namespace, first, piece), None, "the queue is full");
             } else {
                 prop_assert_eq!((short.0.in_flight(), first_entry(&short.1)), (0, vec![0; 8]));
                 prop_assert!(expected.is_err() || at % 4096 + bytes > 8192, "{:?}", expected);

@@ -8,7 +8,7 @@ use crate::queue_pair::{COMMANDS_MAX, Done, LIST_BYTES, QueueLayout, QueuePair};
 use crate::registers::Registers;
 use crate::spec::command::{COMMAND_BYTES, Command, Identify};
 use crate::spec::completion::COMPLETION_BYTES;
-use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
+use crate::spec::identify::{self, CopyLimits, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
 use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
@@ -35,6 +35,36 @@ pub struct Namespace {
     pub transfer_bytes_max: u64,
     /// The controller takes SGLs, of any alignment.
     pub has_sgl: bool,
+    /// The controller takes Compare.
+    pub has_compare: bool,
+    /// The controller takes Verify.
+    pub has_verify: bool,
+    /// What one Copy takes; `None` if the controller lacks it.
+    pub copy_limits: Option<CopyLimits>,
+}
+
+impl Namespace {
+    /// A namespace of a controller with this identity.
+    fn new(
+        number: u32,
+        format: identify::Namespace,
+        transfer_bytes_max: u64,
+        identity: &identify::Controller,
+    ) -> Self {
+        // The driver describes source ranges by format 0. A limit of 0 is a fault of the controller.
+        let limits = format.copy_limits;
+        let can_copy = identity.can_copy && identity.copy_formats & 1 == 1;
+        let can_copy = can_copy && limits.range_blocks_max > 0 && limits.blocks_max > 0;
+        Self {
+            number,
+            format,
+            transfer_bytes_max,
+            has_sgl: identity.has_sgl,
+            has_compare: identity.can_compare,
+            has_verify: identity.can_verify,
+            copy_limits: can_copy.then_some(limits),
+        }
+    }
 }
 
 /// Memory that stays mapped for the controller until it is [freed](Controller::free), so that no I/O has to map
@@ -176,8 +206,7 @@ impl Controller {
             if let Some(format) =
                 identify::Namespace::read(&structure).filter(|format| format.metadata_bytes == 0)
             {
-                let has_sgl = identity.has_sgl;
-                namespaces.push(Namespace { number, format, transfer_bytes_max, has_sgl });
+                namespaces.push(Namespace::new(number, format, transfer_bytes_max, &identity));
             }
         }
         Ok((identity, namespaces))

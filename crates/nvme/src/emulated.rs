@@ -1,6 +1,6 @@
 //! An NVMe controller emulated in this process, for tests. It reaches memory only through a software IOMMU, executes
 //! commands as soon as a doorbell is written, in the order of the queue, and injects faults. So a command is "in flight" only in
-//! that it was not polled yet.
+//! that it was not polled yet. It has a volatile write cache, which a [loss of power](Emulated::lose_power) empties.
 //!
 //! [`Machine::open`] makes the controller, its memory and its IOMMU, and opens it.
 
@@ -8,18 +8,19 @@ mod machine;
 mod maintenance;
 mod media;
 mod state;
+mod write_cache;
 
 use crate::registers::Registers;
 use crate::spec::health::Health;
-use crate::spec::identify::{self, Namespace};
+use crate::spec::identify::{self, CopyLimits, Namespace};
 use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
 use dma::SoftwareAdapter;
 pub use machine::{Machine, MachineBuilder, MachineError};
 pub use maintenance::firmware_image;
-use media::Media;
 pub use media::NAMESPACE;
+use media::{COPY_LIMITS, Media};
 pub use state::QUEUES_MAX;
 use state::State;
 use std::fmt;
@@ -65,7 +66,9 @@ impl Emulated {
     /// Creates a controller whose disk has `blocks` zeroed blocks of `1 << block_shift` bytes. It does its DMA as
     /// `adapter`.
     pub fn new(adapter: SoftwareAdapter, blocks: u64, block_shift: u8) -> Self {
-        let media = Media::new(Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false });
+        let namespace =
+            Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false, copy_limits: COPY_LIMITS };
+        let media = Media::new(namespace);
         Self { adapter, state: Mutex::new(State::new(media)) }
     }
 
@@ -92,6 +95,17 @@ impl Emulated {
     /// Changes what Identify Controller reports from now on. It is read when the controller is opened.
     pub fn change_controller(&self, change: impl FnOnce(&mut identify::Controller)) {
         change(&mut self.state().identity);
+    }
+
+    /// Sets what one Copy takes. It is read when the controller is opened.
+    pub fn set_copy_limits(&self, limits: CopyLimits) {
+        self.state().media.namespace.copy_limits = limits;
+    }
+
+    /// Loses power and has it again. Writes that completed are lost, unless they were flushed or had Force Unit Access, and the controller
+    /// is as after power-on.
+    pub fn lose_power(&self) {
+        self.state().lose_power();
     }
 
     /// Changes the health log.
@@ -136,7 +150,7 @@ impl Emulated {
         self.state().doorbells
     }
 
-    /// A copy of the disk's content.
+    /// A copy of the disk's content, as reads see it.
     pub fn disk(&self) -> Vec<u8> {
         self.state().media.bytes().to_vec()
     }

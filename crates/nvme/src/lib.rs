@@ -4,7 +4,7 @@
 //!   Controller   resets, enables and identifies it through Registers; maps memory with dma's Mapper
 //!     | queue_pair()
 //!     v
-//!   QueuePair    one per thread: read, write, flush ... -> CommandId;  ring_doorbell();  poll() -> Done
+//!   QueuePair    one per thread: read, write, copy, flush ... -> CommandId;  ring_doorbell();  poll() -> Done
 //!     |  submission and completion rings in memory, two doorbells
 //!     v
 //!   a real controller through VFIO (Adapter), or one in this process (emulated)
@@ -91,7 +91,8 @@
 //!   [resets](Controller::reset) when commands are [overdue](QueuePair::overdue). [`chunk`] does all of that.
 //! - After a reset each queue pair returns [`QueueError::Reset`] until it is [renewed](Controller::renew). Commands in
 //!   flight are then executed again, perhaps for the second time.
-//! - A completed write may still be in the controller's volatile cache: [`flush`](QueuePair::flush) it.
+//! - A completed write may still be in the controller's volatile cache: [`flush`](QueuePair::flush) it, or submit it with Force Unit Access
+//!   ([`write_fua`](QueuePair::write_fua)).
 
 #[cfg(target_os = "linux")]
 mod adapter;

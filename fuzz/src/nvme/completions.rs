@@ -139,11 +139,15 @@ impl Driver {
         .into_iter()
         .collect();
         let Some(pieces) = pieces else { return };
-        let id: Result<CommandId, BlockError> = match what % 5 {
+        let id: Result<CommandId, BlockError> = match what % 9 {
             0 => pair.read(&of, first, &pieces),
             1 => pair.write(&of, first, &pieces),
             2 => pair.write_zeroes(&of, first, 1),
             3 => pair.deallocate(&of, std::slice::from_ref(&(first..first + 1))),
+            4 => pair.verify(&of, first, 1),
+            5 => pair.copy(&of, first / 2, &[first..first + 3, first + 4..first + 5]),
+            6 => pair.write_fua(&of, first, &pieces),
+            7 => pair.compare(&of, first, &pieces),
             _ => pair.flush(&of).map_err(BlockError::from),
         };
         if let Ok(id) = id {
@@ -511,7 +515,14 @@ impl State {
 /// What is told of the controller, its namespace, and the list of that one.
 fn structure(what: u8) -> Structure {
     match what {
-        0 => identify::Namespace { blocks: 256, block_shift: 9, metadata_bytes: 0, is_shared: false }.write(),
+        0 => identify::Namespace {
+            blocks: 256,
+            block_shift: 9,
+            metadata_bytes: 0,
+            is_shared: false,
+            copy_limits: identify::CopyLimits { range_blocks_max: 16, blocks_max: 32, ranges_max: 4 },
+        }
+        .write(),
         1 => identify::Controller {
             vendor: 0x1b36,
             serial: "liar".to_owned(),
@@ -522,6 +533,9 @@ fn structure(what: u8) -> Structure {
             can_compare: true,
             can_deallocate: true,
             can_write_zeroes: true,
+            can_verify: true,
+            can_copy: true,
+            copy_formats: 1,
             has_write_cache: true,
             has_sgl: true,
             aborts_max: 4,

@@ -1,8 +1,9 @@
 //! The emulated controller's disk, and the copies between it and memory.
 
+use super::write_cache::WriteCache;
 use crate::prp::Piece;
-use crate::spec::command::{Command, RANGE_BYTES, nvm};
-use crate::spec::identify::Namespace;
+use crate::spec::command::{COPIED_RANGE_BYTES, Command, RANGE_BYTES, nvm};
+use crate::spec::identify::{Controller, CopyLimits, Namespace};
 use crate::spec::status::Status;
 use crate::walk;
 use dma::SoftwareAdapter;
@@ -12,42 +13,102 @@ use std::ops::Range;
 pub const NAMESPACE: u32 = 1;
 /// MDTS: 128 pages of 4 KiB, so 512 KiB.
 pub(super) const TRANSFER_PAGES_SHIFT: u8 = 7;
+/// What one Copy takes, if it is not changed.
+pub(super) const COPY_LIMITS: CopyLimits =
+    CopyLimits { range_blocks_max: 128, blocks_max: 256, ranges_max: 16 };
 
 /// The disk's blocks.
 #[derive(Debug)]
 pub(super) struct Media {
     pub(super) namespace: Namespace,
+    /// What reads see: the media, with what the write cache has.
     disk: Vec<u8>,
+    cache: WriteCache,
 }
 
 impl Media {
     /// A disk of zeros.
     pub(super) fn new(namespace: Namespace) -> Self {
-        Self { namespace, disk: vec![0; namespace.bytes() as usize] }
+        let disk = vec![0; namespace.bytes() as usize];
+        Self { namespace, disk, cache: WriteCache::default() }
     }
 
-    /// The disk's content.
+    /// The disk's content, as reads see it.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.disk
     }
 
-    /// Executes a command.
-    pub(super) fn execute(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
+    /// Writes the cache to the media.
+    pub(super) fn flush(&mut self) {
+        self.cache.flush();
+    }
+
+    /// Loses the write cache.
+    pub(super) fn lose_cache(&mut self) {
+        for (block, bytes) in self.cache.lose() {
+            let at = (block * self.namespace.block_bytes()) as usize;
+            self.disk[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+
+    /// Executes a command of a controller with this identity.
+    pub(super) fn execute(
+        &mut self,
+        adapter: &SoftwareAdapter,
+        identity: &Controller,
+        command: &Command,
+    ) -> Status {
         if command.namespace() != NAMESPACE {
             return Status::INVALID_NAMESPACE.with_do_not_retry();
         }
+        let has_command = match command.opcode() {
+            nvm::COMPARE => identity.can_compare,
+            nvm::DATASET_MANAGEMENT => identity.can_deallocate,
+            nvm::WRITE_ZEROES => identity.can_write_zeroes,
+            nvm::VERIFY => identity.can_verify,
+            nvm::COPY => identity.can_copy,
+            _ => true,
+        };
+        if !has_command {
+            return Status::INVALID_OPCODE.with_do_not_retry();
+        }
         let blocks = u64::from(command.word(12) & 0xffff) + 1;
+        let is_cached = identity.has_write_cache && !command.forces_unit_access();
         match command.opcode() {
-            nvm::FLUSH => Status::SUCCESS,
-            nvm::DATASET_MANAGEMENT => self.deallocate(adapter, command),
-            nvm::READ | nvm::WRITE | nvm::COMPARE | nvm::WRITE_ZEROES => {
+            nvm::FLUSH => {
+                self.flush();
+                Status::SUCCESS
+            }
+            nvm::DATASET_MANAGEMENT => self.deallocate(adapter, identity, command),
+            nvm::COPY => self.copy(adapter, identity, command),
+            nvm::READ | nvm::WRITE | nvm::COMPARE | nvm::WRITE_ZEROES | nvm::VERIFY => {
                 match self.byte_range(first_block(command), blocks) {
                     None => Status::LBA_OUT_OF_RANGE.with_do_not_retry(),
-                    Some(range) => self.transfer(adapter, command, range),
+                    Some(range) => self.transfer(adapter, command, range, is_cached),
                 }
             }
             _ => Status::INVALID_OPCODE.with_do_not_retry(),
         }
+    }
+
+    /// The blocks of a range of bytes.
+    fn blocks(&self, range: &Range<usize>) -> Range<u64> {
+        let shift = self.namespace.block_shift;
+        range.start as u64 >> shift..range.end as u64 >> shift
+    }
+
+    /// Writes whole blocks, to the cache or to the media.
+    fn write(&mut self, range: Range<usize>, is_cached: bool, write: impl FnOnce(&mut [u8])) {
+        let block_bytes = self.namespace.block_bytes() as usize;
+        let blocks = self.blocks(&range);
+        if is_cached {
+            for (block, media) in blocks.zip(self.disk[range.clone()].chunks(block_bytes)) {
+                self.cache.take_block(block, media);
+            }
+        } else {
+            self.cache.write_back(blocks);
+        }
+        write(&mut self.disk[range]);
     }
 
     /// The bytes of a range of blocks; `None` if it reaches beyond the disk.
@@ -57,11 +118,21 @@ impl Media {
         Some(bytes(first)..bytes(end))
     }
 
-    /// Executes a read, write, compare or write-zeroes of a range of the disk.
-    fn transfer(&mut self, adapter: &SoftwareAdapter, command: &Command, range: Range<usize>) -> Status {
-        if command.opcode() == nvm::WRITE_ZEROES {
-            self.disk[range].fill(0);
-            return Status::SUCCESS;
+    /// Executes a read, write, compare, verify or write-zeroes of a range of the disk.
+    fn transfer(
+        &mut self,
+        adapter: &SoftwareAdapter,
+        command: &Command,
+        range: Range<usize>,
+        is_cached: bool,
+    ) -> Status {
+        match command.opcode() {
+            nvm::WRITE_ZEROES => {
+                self.write(range, is_cached, |bytes| bytes.fill(0));
+                return Status::SUCCESS;
+            }
+            nvm::VERIFY => return Status::SUCCESS,
+            _ => {}
         }
         if range.len() as u64 > 4096 << TRANSFER_PAGES_SHIFT {
             return Status::INVALID_FIELD.with_do_not_retry();
@@ -71,6 +142,9 @@ impl Media {
             Err(status) => return status,
         };
         if command.opcode() == nvm::READ {
+            if command.forces_unit_access() {
+                self.cache.write_back(self.blocks(&range));
+            }
             return write_memory(adapter, &pieces, &self.disk[range]);
         }
         // Nothing is written unless all of the data can be read.
@@ -80,15 +154,54 @@ impl Media {
                 false => Status::COMPARE_FAILURE,
             },
             Ok(bytes) => {
-                self.disk[range].copy_from_slice(&bytes);
+                self.write(range, is_cached, |into| into.copy_from_slice(&bytes));
                 Status::SUCCESS
             }
             Err(status) => status,
         }
     }
 
+    /// Executes a Copy. All ranges are checked and read before anything is written.
+    fn copy(&mut self, adapter: &SoftwareAdapter, identity: &Controller, command: &Command) -> Status {
+        let CopyLimits { range_blocks_max, blocks_max, ranges_max } = self.namespace.copy_limits;
+        let ranges = u64::from(command.word(12) & 0xff) + 1;
+        let format = command.word(12) >> 8 & 0xf;
+        if format != 0 || identity.copy_formats & 1 == 0 {
+            return Status::INVALID_FIELD.with_do_not_retry();
+        }
+        if ranges > ranges_max.into() {
+            return Status::SIZE_LIMIT.with_do_not_retry();
+        }
+        let sources = data_pieces(adapter, command, ranges * COPIED_RANGE_BYTES as u64)
+            .and_then(|pieces| read_memory(adapter, &pieces));
+        let sources = match sources {
+            Ok(sources) => sources,
+            Err(status) => return status,
+        };
+        let (mut copied, mut blocks) = (Vec::new(), 0);
+        for source in sources.chunks_exact(COPIED_RANGE_BYTES) {
+            let [.., low, high] = dwords(source);
+            let [less_one, ..] = dwords(&source[16..]);
+            let count = u64::from(less_one & 0xffff) + 1;
+            blocks += count;
+            if count > range_blocks_max.into() || blocks > blocks_max.into() {
+                return Status::SIZE_LIMIT.with_do_not_retry();
+            }
+            let Some(range) = self.byte_range(u64::from(low) | u64::from(high) << 32, count) else {
+                return Status::LBA_OUT_OF_RANGE.with_do_not_retry();
+            };
+            copied.extend_from_slice(&self.disk[range]);
+        }
+        let Some(into) = self.byte_range(first_block(command), blocks) else {
+            return Status::LBA_OUT_OF_RANGE.with_do_not_retry();
+        };
+        let is_cached = identity.has_write_cache && !command.forces_unit_access();
+        self.write(into, is_cached, |bytes| bytes.copy_from_slice(&copied));
+        Status::SUCCESS
+    }
+
     /// Zeroes the ranges that a Dataset Management command names.
-    fn deallocate(&mut self, adapter: &SoftwareAdapter, command: &Command) -> Status {
+    fn deallocate(&mut self, adapter: &SoftwareAdapter, identity: &Controller, command: &Command) -> Status {
         let ranges = usize::from(command.word(10) as u8) + 1;
         let bytes = data_pieces(adapter, command, (ranges * RANGE_BYTES) as u64)
             .and_then(|pieces| read_memory(adapter, &pieces));
@@ -105,7 +218,9 @@ impl Media {
         };
         // The deallocate attribute is set: these blocks read as zero from now on.
         if command.word(11) >> 2 & 1 == 1 {
-            places.into_iter().for_each(|range| self.disk[range].fill(0));
+            for range in places {
+                self.write(range, identity.has_write_cache, |bytes| bytes.fill(0));
+            }
         }
         Status::SUCCESS
     }

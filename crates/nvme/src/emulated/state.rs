@@ -120,6 +120,7 @@ impl State {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
         if configuration.is_shutting_down() {
+            self.media.flush();
             self.status |= SHUT_DOWN;
         }
         match (was_enabled, configuration.is_enabled()) {
@@ -127,6 +128,13 @@ impl State {
             (true, false) => self.clear_state(),
             _ => {}
         }
+    }
+
+    /// Loses power and has it again: the write cache is lost, and the controller is disabled.
+    pub(super) fn lose_power(&mut self) {
+        self.configuration = Configuration::default();
+        self.clear_state();
+        self.media.lose_cache();
     }
 
     /// Resets registers and queues as at power-on. The disk and the logs stay.
@@ -235,7 +243,7 @@ impl State {
                 return true;
             }
             Some(Fault::Status(status)) => status,
-            _ => self.media.execute(adapter, command),
+            _ => self.media.execute(adapter, &self.identity, command),
         };
         match fault {
             Some(Fault::LostCompletion) => true,
@@ -480,6 +488,9 @@ fn controller() -> identify::Controller {
         can_compare: true,
         can_deallocate: true,
         can_write_zeroes: true,
+        can_verify: true,
+        can_copy: true,
+        copy_formats: 1,
         has_write_cache: true,
         has_sgl: true,
         aborts_max: 4,

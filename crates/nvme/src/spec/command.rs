@@ -6,6 +6,10 @@ pub const COMMAND_BYTES: usize = 64;
 pub const RANGES_MAX: usize = 256;
 /// Bytes of a range.
 pub const RANGE_BYTES: usize = 16;
+/// Bytes of a source range of a [`Command::copy`], in descriptor format 0.
+pub const COPIED_RANGE_BYTES: usize = 32;
+/// Most source ranges of a [`Command::copy`]: they fill a page of 4 KiB.
+pub const COPIED_RANGES_MAX: usize = 4096 / COPIED_RANGE_BYTES;
 
 /// A command, as the words of its submission queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,10 @@ pub mod nvm {
     pub const WRITE_ZEROES: u8 = 0x08;
     /// Dataset Management, which includes deallocation.
     pub const DATASET_MANAGEMENT: u8 = 0x09;
+    /// Verify.
+    pub const VERIFY: u8 = 0x0c;
+    /// Copy.
+    pub const COPY: u8 = 0x19;
 }
 
 /// What an Identify command asks for (CNS).
@@ -71,6 +79,8 @@ const FEATURE_QUEUES: u64 = 0x07;
 const CONTIGUOUS: u64 = 1;
 /// Create Completion Queue, IEN: interrupts are enabled.
 const INTERRUPTS: u64 = 1 << 1;
+/// Dword 12 of commands that read or write blocks, FUA: force unit access (NVM, 3.2.4 and 3.2.6).
+pub(crate) const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// Dataset Management, AD: deallocate.
 const DEALLOCATE: u64 = 1 << 2;
 /// Log page identifier: Error Information (Base, 5.16.1.2).
@@ -99,6 +109,19 @@ impl Command {
     pub fn with_identifier(mut self, identifier: u16) -> Self {
         self.0[0] = self.0[0] & !0xffff_0000 | u64::from(identifier) << 16;
         self
+    }
+
+    /// Sets Force Unit Access (FUA): a read is of the media, and a write completes when the media have the data. For commands that read or
+    /// write blocks.
+    #[must_use]
+    pub fn with_force_unit_access(mut self) -> Self {
+        self.0[6] |= u64::from(FORCE_UNIT_ACCESS);
+        self
+    }
+
+    /// Whether Force Unit Access is set in a command that reads or writes blocks.
+    pub fn forces_unit_access(&self) -> bool {
+        self.word(12) & FORCE_UNIT_ACCESS != 0
     }
 
     /// Marks the data pointer as an SGL descriptor (PSDT).
@@ -191,36 +214,49 @@ impl Command {
         Self::new(admin::GET_LOG_PAGE, u32::MAX, data).with([LOG_ERRORS | words_less_one << 16, 0, 0])
     }
 
-    /// A read, write or compare, by its opcode. The number of blocks is zero-based, as in the command (NLB).
+    /// A read, write or compare. The number of blocks is zero-based, as in the command (NLB).
     #[inline]
     pub(crate) fn transfer(
-        opcode: u8,
+        kind: Transfer,
         namespace: u32,
         first: u64,
         blocks_less_one: u16,
         data: [u64; 2],
     ) -> Self {
-        Self::new(opcode, namespace, data).with([first, blocks_less_one.into(), 0])
+        let control = u64::from(blocks_less_one) | u64::from(kind.flags);
+        Self::new(kind.opcode, namespace, data).with([first, control, 0])
     }
 
     /// Reads 1 to 65,536 blocks.
     pub fn read(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::transfer(nvm::READ, namespace, first, blocks_less_one(blocks), data)
+        Self::transfer(Transfer::of(nvm::READ), namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Writes 1 to 65,536 blocks.
     pub fn write(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::transfer(nvm::WRITE, namespace, first, blocks_less_one(blocks), data)
+        Self::transfer(Transfer::of(nvm::WRITE), namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Compares 1 to 65,536 blocks with data in memory.
     pub fn compare(namespace: u32, first: u64, blocks: u32, data: [u64; 2]) -> Self {
-        Self::transfer(nvm::COMPARE, namespace, first, blocks_less_one(blocks), data)
+        Self::transfer(Transfer::of(nvm::COMPARE), namespace, first, blocks_less_one(blocks), data)
     }
 
     /// Sets 1 to 65,536 blocks to zero.
     pub fn write_zeroes(namespace: u32, first: u64, blocks: u32) -> Self {
         Self::new(nvm::WRITE_ZEROES, namespace, [0; 2]).with([first, blocks_less_one(blocks).into(), 0])
+    }
+
+    /// Reads 1 to 65,536 blocks from the media and checks them, without a transfer to memory.
+    pub fn verify(namespace: u32, first: u64, blocks: u32) -> Self {
+        Self::new(nvm::VERIFY, namespace, [0; 2]).with([first, blocks_less_one(blocks).into(), 0])
+    }
+
+    /// Copies 1 to 128 ranges of blocks, which `data` holds as [`copied_range`]s, to `to` and the blocks behind it.
+    pub fn copy(namespace: u32, to: u64, ranges: u16, data: [u64; 2]) -> Self {
+        // Descriptor format 0 has the value 0.
+        let less_one = u64::from(ranges.clamp(1, COPIED_RANGES_MAX as u16) - 1);
+        Self::new(nvm::COPY, namespace, data).with([to, less_one, 0])
     }
 
     /// Flushes the volatile write cache.
@@ -241,6 +277,36 @@ pub fn deallocated_range(first: u64, blocks: u32) -> [u8; RANGE_BYTES] {
     bytes[4..8].copy_from_slice(&blocks.to_le_bytes());
     bytes[8..].copy_from_slice(&first.to_le_bytes());
     bytes
+}
+
+/// A source range, encoded for the data of [`Command::copy`] (NVM, 3.2.2, source range entries of format 0). It has 1 to 65,536 blocks.
+pub fn copied_range(first: u64, blocks: u32) -> [u8; COPIED_RANGE_BYTES] {
+    let mut bytes = [0; COPIED_RANGE_BYTES];
+    bytes[8..16].copy_from_slice(&first.to_le_bytes());
+    bytes[16..18].copy_from_slice(&blocks_less_one(blocks).to_le_bytes());
+    bytes
+}
+
+/// A kind of command that transfers blocks to or from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    pub(crate) opcode: u8,
+    /// Bits of dword 12 besides the number of blocks.
+    flags: u32,
+}
+
+impl Transfer {
+    /// An opcode, with no flags.
+    #[inline]
+    pub(crate) const fn of(opcode: u8) -> Self {
+        Self { opcode, flags: 0 }
+    }
+
+    /// The same with Force Unit Access.
+    #[inline]
+    pub(crate) const fn forced(opcode: u8) -> Self {
+        Self { opcode, flags: FORCE_UNIT_ACCESS }
+    }
 }
 
 /// QID and size of a queue in dword 10; the size is 0's based.
@@ -289,6 +355,16 @@ mod tests {
         assert_eq!((list.namespace(), list.word(10)), (5, 2));
         assert_eq!(Command::abort(2, 9).word(10), 9 << 16 | 2);
         assert_eq!(Command::error_log(4, [0; 2]).word(10), 63 << 16 | 1);
+        let forced = Command::write(7, 2, 8, [0x1000, 0]).with_force_unit_access();
+        assert_eq!([12, 13].map(|number| forced.word(number)), [1 << 30 | 7, 0]);
+        assert!(forced.forces_unit_access() && !compare.forces_unit_access());
+        let verify = Command::verify(7, 0x1_0000_0002, 0x1_0000);
+        assert_eq!(verify.0, [0x0000_0007_0000_000c, 0, 0, 0, 0, 0x1_0000_0002, 0xffff, 0]);
+        let copy = Command::copy(7, 0x1_0000_0002, 128, [0x1000, 0]);
+        assert_eq!(copy.0, [0x0000_0007_0000_0019, 0, 0, 0x1000, 0, 0x1_0000_0002, 127, 0]);
+        let mut range = [0; 32];
+        (range[8], range[9], range[15], range[16], range[17]) = (2, 1, 9, 0xff, 0xff);
+        assert_eq!(copied_range(9 << 56 | 0x0102, 1 << 16), range);
         let deallocate = Command::deallocate(1, 256, [0; 2]);
         assert_eq!([10, 11].map(|number| deallocate.word(number)), [255, 4]);
         assert_eq!(deallocated_range(0x0102, 3), [0, 0, 0, 0, 3, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);

@@ -27,6 +27,12 @@ pub struct Controller {
     pub can_deallocate: bool,
     /// Write Zeroes is supported (ONCS).
     pub can_write_zeroes: bool,
+    /// Verify is supported (ONCS).
+    pub can_verify: bool,
+    /// Copy is supported (ONCS).
+    pub can_copy: bool,
+    /// Formats of a Copy's source ranges, a bit each (OCFS).
+    pub copy_formats: u16,
     /// There is a volatile write cache: completed writes may be lost without a flush (VWC).
     pub has_write_cache: bool,
     /// SGLs are supported, with no or with dword alignment (SGLS).
@@ -117,6 +123,9 @@ impl Controller {
             can_compare: commands & 1 == 1,
             can_deallocate: commands >> 2 & 1 == 1,
             can_write_zeroes: commands >> 3 & 1 == 1,
+            can_verify: commands >> 7 & 1 == 1,
+            can_copy: commands >> 8 & 1 == 1,
+            copy_formats: u16_at(bytes, 534),
             has_write_cache: bytes[525] & 1 == 1,
             has_sgl: matches!(u32_at(bytes, 536) & 3, 1 | 2),
             aborts_max: u16::from(bytes[258]) + 1,
@@ -150,9 +159,12 @@ impl Controller {
         bytes[516..520].copy_from_slice(&self.namespaces_max.to_le_bytes());
         let commands = u16::from(self.can_compare)
             | u16::from(self.can_deallocate) << 2
-            | u16::from(self.can_write_zeroes) << 3;
+            | u16::from(self.can_write_zeroes) << 3
+            | u16::from(self.can_verify) << 7
+            | u16::from(self.can_copy) << 8;
         bytes[520..522].copy_from_slice(&commands.to_le_bytes());
         bytes[525] = self.has_write_cache.into();
+        bytes[534..536].copy_from_slice(&self.copy_formats.to_le_bytes());
         bytes[536] = self.has_sgl.into();
         bytes
     }
@@ -169,6 +181,37 @@ pub struct Namespace {
     pub metadata_bytes: u16,
     /// Several controllers, of this host or of others, may attach it at once (NMIC, bit 0).
     pub is_shared: bool,
+    /// What one Copy takes, if the controller supports that.
+    pub copy_limits: CopyLimits,
+}
+
+/// Limits of one Copy command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyLimits {
+    /// Most blocks of a source range (MSSRL).
+    pub range_blocks_max: u16,
+    /// Most blocks of all source ranges (MCL).
+    pub blocks_max: u32,
+    /// Most source ranges (MSRC, which is zero-based).
+    pub ranges_max: u16,
+}
+
+impl CopyLimits {
+    /// Decodes MSSRL, MCL and MSRC.
+    fn read(bytes: &Structure) -> Self {
+        Self {
+            range_blocks_max: u16_at(bytes, 74),
+            blocks_max: u32_at(bytes, 76),
+            ranges_max: u16::from(bytes[80]) + 1,
+        }
+    }
+
+    /// Encodes MSSRL, MCL and MSRC.
+    fn write(&self, bytes: &mut Structure) {
+        bytes[74..76].copy_from_slice(&self.range_blocks_max.to_le_bytes());
+        bytes[76..80].copy_from_slice(&self.blocks_max.to_le_bytes());
+        bytes[80] = self.ranges_max.clamp(1, 256).wrapping_sub(1) as u8;
+    }
 }
 
 /// Supported LBA data sizes, 512 bytes to 64 KiB. A larger value is a fault of the controller.
@@ -184,6 +227,7 @@ impl Namespace {
             block_shift: (format >> 16) as u8,
             metadata_bytes: format as u16,
             is_shared: bytes[30] & 1 == 1,
+            copy_limits: CopyLimits::read(bytes),
         };
         let is_there = namespace.blocks > 0 && BLOCK_SHIFTS.contains(&namespace.block_shift);
         (is_there && namespace.blocks.checked_mul(namespace.block_bytes()).is_some()).then_some(namespace)
@@ -196,6 +240,7 @@ impl Namespace {
             bytes[place..place + 8].copy_from_slice(&self.blocks.to_le_bytes());
         }
         bytes[30] = self.is_shared.into();
+        self.copy_limits.write(&mut bytes);
         let format = u32::from(self.metadata_bytes) | u32::from(self.block_shift) << 16;
         bytes[128..132].copy_from_slice(&format.to_le_bytes());
         bytes
@@ -255,13 +300,15 @@ mod tests {
         #[test]
         fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
-            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 5],
-            few: (u8, u8), upkeep: ([bool; 4], u8, u8, [u16; 4]),
+            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 7],
+            few: (u8, u8), upkeep: ([bool; 4], u8, u8, [u16; 4]), copy: (u16, u32, u8, u16),
         ) {
-            let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared };
+            let copy_limits =
+                CopyLimits { range_blocks_max: copy.0, blocks_max: copy.1, ranges_max: u16::from(copy.2) + 1 };
+            let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared, copy_limits };
             prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
             let [serial, model, firmware] = names;
-            let [can_compare, can_deallocate, can_write_zeroes, has_write_cache, has_sgl] = flags;
+            let [can_compare, can_deallocate, can_write_zeroes, can_verify, can_copy, has_write_cache, has_sgl] = flags;
             let controller = Controller {
                 vendor: numbers.0,
                 serial,
@@ -272,6 +319,9 @@ mod tests {
                 can_compare,
                 can_deallocate,
                 can_write_zeroes,
+                can_verify,
+                can_copy,
+                copy_formats: copy.3,
                 has_write_cache,
                 has_sgl,
                 aborts_max: u16::from(few.0) + 1,
@@ -334,8 +384,44 @@ mod tests {
     }
 
     #[test]
+    fn optional_commands_are_where_the_specification_has_them() {
+        let mut bytes = [0; STRUCTURE_BYTES];
+        let commands = |bytes: &Structure| {
+            let controller = Controller::read(bytes);
+            [controller.can_compare, controller.can_deallocate, controller.can_verify, controller.can_copy]
+        };
+        for (at, bit, expected) in [
+            (520, 0, [true, false, false, false]),
+            (520, 2, [false, true, false, false]),
+            (520, 7, [false, false, true, false]),
+            (521, 0, [false, false, false, true]),
+        ] {
+            bytes[at] = 1 << bit;
+            assert_eq!(commands(&bytes), expected);
+            bytes[at] = 0;
+        }
+        (bytes[534], bytes[535]) = (3, 1);
+        assert_eq!(Controller::read(&bytes).copy_formats, 0x103);
+    }
+
+    #[test]
+    fn limits_of_a_copy_are_where_the_specification_has_them() {
+        let mut bytes = namespace(9).write();
+        // MSSRL, MCL and MSRC (NVM, 4.1.5.1).
+        (bytes[74], bytes[75], bytes[76], bytes[79], bytes[80]) = (128, 1, 7, 1, 127);
+        let limits = CopyLimits { range_blocks_max: 0x180, blocks_max: 0x100_0007, ranges_max: 128 };
+        assert_eq!(Namespace::read(&bytes).map(|namespace| namespace.copy_limits), Some(limits));
+    }
+
+    /// A namespace of 9 blocks.
+    fn namespace(block_shift: u8) -> Namespace {
+        let copy_limits = CopyLimits::default();
+        Namespace { blocks: 9, block_shift, metadata_bytes: 0, is_shared: false, copy_limits }
+    }
+
+    #[test]
     fn a_format_beyond_the_first_sixteen_is_found() {
-        let mut bytes = Namespace { blocks: 9, block_shift: 9, metadata_bytes: 0, is_shared: false }.write();
+        let mut bytes = namespace(9).write();
         // Format 17: low bits in 3:0, high ones in 6:5.
         bytes[26] = 1 | 1 << 5;
         bytes[128 + 4 * 17 + 2] = 12;

@@ -51,6 +51,7 @@ const MEANINGS: &[(u8, u8, &str)] = &[
     (1, 0x1d, "device self-test in progress"),
     (1, 0x80, "conflicting attributes"),
     (1, 0x82, "attempted write to read only range"),
+    (1, 0x83, "command size limit exceeded"),
     (2, 0x80, "write fault"),
     (2, 0x81, "unrecovered read error"),
     (2, 0x82, "end-to-end guard check error"),
@@ -98,6 +99,8 @@ impl Status {
     pub const OVERLAPPING_RANGE: Self = Self::of(1, 0x14);
     /// A self-test is running.
     pub const SELF_TEST_IN_PROGRESS: Self = Self::of(1, 0x1d);
+    /// A Copy exceeds a limit of the namespace.
+    pub const SIZE_LIMIT: Self = Self::of(1, 0x83);
     /// The data can't be read from the media.
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     /// The data can't be written to the media.
