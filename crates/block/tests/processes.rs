@@ -15,6 +15,7 @@ use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::process::{fork, kill, status};
 use support::{BLOCK, Chunk, Disks, pattern};
 
 /// Held by each test: the children of one would keep what another closes open, for a moment.
@@ -22,27 +23,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs `child` in a child process, which ends with its answer as status.
-fn fork(child: impl FnOnce() -> u8) -> libc::pid_t {
-    // SAFETY: the child calls the library, which is made for it, and ends without the destructors of this process's tests.
-    match unsafe { libc::fork() } {
-        0 => {
-            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(250);
-            // SAFETY: it ends the process.
-            unsafe { libc::_exit(status.into()) }
-        }
-        pid => pid,
-    }
-}
-
-/// The exit status of a child, or the signal that killed it as a negative number.
-fn status(pid: libc::pid_t) -> i32 {
-    let mut status = 0;
-    // SAFETY: the status can be written.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
 }
 
 #[test]
@@ -257,9 +237,7 @@ fn blocks_of_a_killed_process_are_free() {
     here.read_exact(&mut [0]).unwrap();
     assert_eq!(own.set_size(41), Err(libc::ENOSPC));
     std::thread::sleep(std::time::Duration::from_millis(20));
-    // SAFETY: the child is this test's.
-    unsafe { libc::kill(child, libc::SIGKILL) };
-    assert_eq!(status(child), -libc::SIGKILL);
+    kill(child);
     // The kernel ends the child's requests before its files are closed, but after it is a zombie.
     let begun = std::time::Instant::now();
     while own.set_size(100) == Err(libc::ENOSPC) {

@@ -15,6 +15,7 @@ mod read;
 mod rebind;
 mod rebind_helper;
 mod self_test;
+mod serve;
 mod target;
 mod write;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &Blk) -> anyhow::Result<Outcome> {
         Blk::Log(args) => log::run(args),
         Blk::Test(args) => self_test::run(args),
         Blk::Firmware(args) => firmware::run(args),
+        Blk::Serve(args) => serve::run(args),
         Blk::Rebind(args) => rebind::run(args),
     }
 }

@@ -718,6 +718,7 @@ pub(crate) enum Blk {
     Log(BlkLog),
     Test(BlkTest),
     Firmware(BlkFirmware),
+    Serve(BlkServe),
     #[command(hide = true)]
     Rebind(BlkRebind),
 }
@@ -840,6 +841,74 @@ pub(crate) struct BlkWrite {
     /// Input file, whole blocks; - for standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
+}
+
+/// Drive a controller for other processes, which open the disk by the path of a socket
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk serve 0000:3b:00.0 --unbind
+  sudo iotoll blk serve 0000:3b:00.0 --unbind --overwrite S4EVNX0R123456 --share /run/one=0+1000000 --share /run/other=1000000+1000000
+  iotoll blk serve emulated:65536 --share ./disk
+
+Programs of iotoll's block library (`cblk_open`) name a socket as they name a file. A process reaches only the blocks of its share and its own memory: \
+this command checks each request and copies its data. Without --overwrite the disk can only be read. An emulated controller's blocks have 4 KiB, and are \
+lost at the end.")]
+pub(crate) struct BlkServe {
+    #[command(flatten)]
+    pub(crate) disk: NvmeDisk,
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
+    /// Serve these blocks, or all, at this socket; may be given several times [default: all at /run/iotoll/ADDRESS]
+    #[arg(long = "share", value_name = "SOCKET[=FIRST+BLOCKS]", value_parser = parse_share)]
+    pub(crate) shares: Vec<ShareArgument>,
+    /// Threads, each with a queue of the controller; one keeps a CPU busy while its commands are in flight
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_serving_threads)]
+    pub(crate) threads: usize,
+    /// Most queues of clients: one for each of their threads that does I/O
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_positive::<usize>)]
+    pub(crate) queues: usize,
+}
+
+impl BlkServe {
+    /// Whether clients may write.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.overwrite.overwrite.is_some()
+    }
+}
+
+/// A part of a disk that is served at a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShareArgument {
+    /// The socket's path.
+    pub(crate) socket: PathBuf,
+    /// First block and number; `None` for all.
+    pub(crate) blocks: Option<(u64, u64)>,
+}
+
+/// Parses a socket's path, and perhaps blocks after the last `=`.
+fn parse_share(text: &str) -> Result<ShareArgument, String> {
+    let (socket, blocks) = match text.rsplit_once('=') {
+        None => (text, None),
+        Some((socket, blocks)) => {
+            let numbers = blocks.split_once('+');
+            let numbers = numbers.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)));
+            (socket, Some(numbers.ok_or("expected SOCKET or SOCKET=FIRST+BLOCKS, with blocks as numbers")?))
+        }
+    };
+    if socket.is_empty() {
+        return Err("expected a socket's path".to_owned());
+    }
+    Ok(ShareArgument { socket: socket.into(), blocks })
+}
+
+/// Most threads that serve.
+const SERVING_THREADS_MAX: usize = 64;
+
+/// Parses a number of threads that serve.
+fn parse_serving_threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=SERVING_THREADS_MAX).contains(threads));
+    threads.ok_or_else(|| format!("expected 1 to {SERVING_THREADS_MAX}"))
 }
 
 /// Show what is wrong with an NVMe disk, and its SMART counters

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, dead_code, reason = "C functions; each test file uses a part of this")]
 
+pub(crate) mod process;
+
 use block::c_types::{ArwStatus, CBLK_ARESULT_BLOCKING, ChunkStats};
 use block::interface::chunk::{
     cblk_aread, cblk_aresult, cblk_awrite, cblk_close, cblk_get_stats, cblk_open, cblk_read, cblk_set_size,

@@ -5,7 +5,7 @@ use super::driven_adapter::{
     DrivenAdapter, choose_namespace, fail_if_refused, find_candidate, refusal_lines,
 };
 use super::input::Input;
-use crate::cli::{BlkTarget, BlkWrite};
+use crate::cli::{BlkTarget, BlkWrite, Overwrite};
 use crate::output::{self, Lines};
 use anyhow::{Context, ensure};
 use nvme::chunk::{Backing, Chunk, Drive, RetryPolicy, Waiting};
@@ -95,27 +95,35 @@ fn write_refusals(
             )));
         }
     }
+    let blocks = BlockRange { first: args.first, count: args.blocks };
+    match overwrite_refusals(candidate, args.target.namespace, blocks, &args.overwrite) {
+        Ok(more) => refusals.extend(more),
+        // An earlier refusal explains the failure better.
+        Err(error) if refusals.is_empty() => return Err(error),
+        Err(_) => {}
+    }
+    Ok(refusals)
+}
+
+/// The reasons against writing to these blocks of a namespace that the user did not accept. Fails if the disk can't be read.
+pub(super) fn overwrite_refusals(
+    candidate: &Candidate,
+    namespace: Option<u32>,
+    blocks: BlockRange,
+    overwrite: &Overwrite,
+) -> anyhow::Result<Vec<Lines>> {
     // Without the kernel's driver there are no block devices. The disk is checked when this process has opened it.
     let numbers = kernel_namespaces(candidate);
     if numbers.is_empty() {
-        return Ok(refusals);
+        return Ok(Vec::new());
     }
-    let chosen = match choose_namespace(args.target.namespace, &numbers) {
+    let chosen = match choose_namespace(namespace, &numbers) {
         Ok(chosen) => chosen,
-        Err(error) => {
-            refusals.push(Lines::one(&error));
-            return Ok(refusals);
-        }
+        Err(error) => return Ok(vec![Lines::one(&error)]),
     };
     let disk = candidate.disks.iter().find(|disk| disk.namespace == Some(chosen));
-    let blocks = BlockRange { first: args.first, count: args.blocks };
-    match disk.map(|disk| DataLoss::of_kernel_disk(candidate, disk, blocks)) {
-        Some(Ok(loss)) => refusals.extend(args.overwrite.refusal(&loss)),
-        // An earlier refusal explains the failure better.
-        Some(Err(error)) if refusals.is_empty() => return Err(error),
-        Some(Err(_)) | None => {}
-    }
-    Ok(refusals)
+    let loss = disk.map(|disk| DataLoss::of_kernel_disk(candidate, disk, blocks)).transpose()?;
+    Ok(loss.and_then(|loss| overwrite.refusal(&loss)).into_iter().collect())
 }
 
 /// An open disk to read or write.
