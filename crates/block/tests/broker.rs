@@ -114,20 +114,34 @@ fn a_child_goes_on_with_a_clone() {
     chunk.set_size(10).unwrap();
     chunk.write(3, &pattern(3)).unwrap();
     let id = chunk.0;
-    let child = fork(|| {
-        if cblk_clone_after_fork(id, libc::O_RDWR, 0) != 0 {
-            return 1;
+    let shared = SharedWords::new(2);
+    let [closed, go] = [0, 1].map(|word| &shared.words()[word]);
+    for round in 1..20 {
+        let child = fork(|| {
+            if cblk_clone_after_fork(id, libc::O_RDWR, 0) != 0 {
+                return 1;
+            }
+            let chunk = std::mem::ManuallyDrop::new(Chunk(id));
+            if chunk.read(3, 1) != Ok(pattern(3)) || chunk.write(4, &pattern(round)) != Ok(1) {
+                return 2;
+            }
+            let result = cblk_close(id, 0);
+            closed.store(round, Ordering::Release);
+            while go.load(Ordering::Acquire) != round {
+                std::hint::spin_loop();
+            }
+            if result == 0 { 0 } else { 3 }
+        });
+        while closed.load(Ordering::Acquire) != round {
+            std::hint::spin_loop();
         }
-        let chunk = std::mem::ManuallyDrop::new(Chunk(id));
-        if chunk.read(3, 1) != Ok(pattern(3)) || chunk.write(4, &pattern(4)) != Ok(1) {
-            return 2;
-        }
-        if cblk_close(id, 0) == 0 { 0 } else { 3 }
-    });
-    assert_eq!(status(child), 0);
-    assert_eq!(chunk.read(4, 1), Ok(pattern(4)));
-    // The clone was closed, so the parent may shrink at once.
-    assert_eq!(chunk.set_size(2), Ok(0));
+        // The clone was closed, so the parent may shrink at once, although the child lives.
+        let shrunk = chunk.set_size(9);
+        go.store(round, Ordering::Release);
+        assert_eq!((status(child), shrunk), (0, Ok(0)));
+        assert_eq!(chunk.read(4, 1), Ok(pattern(round)));
+        chunk.set_size(10).unwrap();
+    }
 }
 
 /// A process is killed while a write of its is in flight: nobody gets its blocks before that has ended.
@@ -208,8 +222,7 @@ fn marked(process: u64, block: u64, version: u64) -> Vec<u8> {
 
 /// Whose a block's data is, its place and version; `None` if words of it differ.
 fn mark(data: &[u8]) -> Option<[u64; 3]> {
-    let words: Vec<u64> =
-        data.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    let words: Vec<u64> = data.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     let mark = [words[0], words[1], words[2]];
     (data == marked(mark[0], mark[1], mark[2])).then_some(mark)
 }
@@ -226,7 +239,9 @@ fn write_and_check(path: &str, process: u64, stop: &AtomicU64, writes: &AtomicU6
             let (chunk, failed) = (&chunk, &failed);
             scope.spawn(move || {
                 for version in 0.. {
-                    for block in (thread * THREAD_BLOCKS..(thread + 1) * THREAD_BLOCKS).map(|block| block as u64) {
+                    for block in
+                        (thread * THREAD_BLOCKS..(thread + 1) * THREAD_BLOCKS).map(|block| block as u64)
+                    {
                         if stop.load(Ordering::Relaxed) != 0 || failed.load(Ordering::Relaxed) != 0 {
                             return;
                         }

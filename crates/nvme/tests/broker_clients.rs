@@ -237,12 +237,22 @@ fn a_client_that_sends_what_can_t_be_is_dropped() {
         raw.requests = 2;
         raw.show(2);
         assert!(raw.is_dropped());
+        // Requests without end, each of which could be.
+        let raw = Raw::new(socket);
+        for slot in 0..SLOTS {
+            let at = REQUESTS + slot * 32;
+            (0..)
+                .zip([READ << 16 | slot, 0, 1, 0])
+                .for_each(|(word, value)| raw.set_word(at + word * 8, value));
+        }
+        raw.show(u64::MAX);
+        assert!(raw.is_dropped());
         // It sends a message where none is expected.
         let raw = Raw::new(socket);
         send(&raw.socket, &hello(1), SendFlags::empty()).unwrap();
         assert!(raw.is_dropped());
         let left = events.try_iter().filter(|event| matches!(event, BrokerEvent::Left { .. })).count();
-        assert_eq!(left, 8);
+        assert_eq!(left, 9);
     });
 }
 

@@ -45,9 +45,10 @@ pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
 /// Serves a controller that is emulated in this process.
 fn serve_emulated(args: &BlkServe, blocks: &str, stop: &AtomicBool) -> anyhow::Result<()> {
     let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
-    let blocks =
-        blocks.with_context(|| format!("expected {EMULATED}BLOCKS with 1 to {EMULATED_BLOCKS_MAX} blocks"))?;
-    let machine = Machine::builder(blocks, EMULATED_BLOCK_SHIFT).memory_bytes(2 * memory_bytes(args)).open()?;
+    let blocks = blocks
+        .with_context(|| format!("expected {EMULATED}BLOCKS with 1 to {EMULATED_BLOCKS_MAX} blocks"))?;
+    let machine =
+        Machine::builder(blocks, EMULATED_BLOCK_SHIFT).memory_bytes(2 * memory_bytes(args)).open()?;
     let namespace = machine.namespace().context("the emulated controller has no namespace")?;
     let shares = shares(args, namespace, true)?;
     serve(args, Arc::new(Mutex::new(machine.controller)), namespace, shares, stop)
@@ -151,7 +152,9 @@ fn serve(
     let described: Vec<String> = shares.iter().map(|share| description(share, namespace)).collect();
     let broker = Broker::new(controller, namespace, shares, limits)?;
     described.iter().for_each(|line| output::print_note(line));
-    output::print_note("the sockets are this user's alone: chown, chgrp and chmod let others in. Ctrl-C ends");
+    output::print_note(
+        "the sockets are this user's alone: chown, chgrp and chmod let others in. Ctrl-C ends",
+    );
     broker.serve(stop, &|event| output::print_note(&event_line(&event)))?;
     Ok(())
 }

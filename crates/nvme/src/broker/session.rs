@@ -23,6 +23,8 @@ pub(super) struct Peer {
 /// A client with a queue.
 #[derive(Debug)]
 pub(super) struct Session {
+    /// Declared before the socket, so that it is closed before: the client waits for the socket's end.
+    _holds: Holds,
     socket: OwnedFd,
     /// Written by the client when it has begun requests while the broker sleeps.
     requested: OwnedFd,
@@ -35,7 +37,6 @@ pub(super) struct Session {
     number_in_flight: usize,
     /// The client is gone or sent what can't be. Nothing more is taken from it.
     is_leaving: bool,
-    _holds: Holds,
     peer: Peer,
 }
 
@@ -57,12 +58,19 @@ pub(super) struct Given {
     pub(super) completed: OwnedFd,
 }
 
-/// A request that is allowed.
+/// A client's next request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Allowed {
-    pub(super) slot: u16,
-    /// On the namespace's blocks.
-    pub(super) operation: Operation,
+pub(super) enum Next {
+    /// There is none.
+    Nothing,
+    /// It is not allowed, and has ended.
+    Refused,
+    /// It is to be executed.
+    Allowed {
+        slot: u16,
+        /// On the namespace's blocks.
+        operation: Operation,
+    },
 }
 
 fn no_resource(error: rustix::io::Errno) -> BrokerError {
@@ -141,35 +149,32 @@ impl Session {
         self.is_leaving && self.number_in_flight == 0
     }
 
-    /// The client's next request that is allowed. Others end at once.
-    pub(super) fn next(&mut self, blocks_max: u64) -> Option<Allowed> {
-        while !self.is_leaving {
-            let Ok(words) = self.area.requests.pop() else {
-                self.is_leaving = true;
-                break;
-            };
-            match self.take(words?, blocks_max) {
-                Ok(Some(allowed)) => return Some(allowed),
-                Ok(None) => {}
-                Err(Broken) => self.is_leaving = true,
-            }
+    /// The client's next request.
+    pub(super) fn next(&mut self, blocks_max: u64) -> Next {
+        if self.is_leaving {
+            return Next::Nothing;
         }
-        None
+        self.take(blocks_max).unwrap_or_else(|Broken| {
+            self.is_leaving = true;
+            Next::Nothing
+        })
     }
 
-    /// Takes a request, and ends it if it is not allowed.
-    fn take(&mut self, words: [u64; 4], blocks_max: u64) -> Result<Option<Allowed>, Broken> {
+    fn take(&mut self, blocks_max: u64) -> Result<Next, Broken> {
+        let Some(words) = self.area.requests.pop()? else { return Ok(Next::Nothing) };
         let Request { slot, operation } = Request::decode(words).ok_or(Broken)?;
         let is_in_flight = self.in_flight.get_mut(usize::from(slot)).ok_or(Broken)?;
         if std::mem::replace(is_in_flight, true) {
             return Err(Broken);
         }
         self.number_in_flight += 1;
-        let allowed = self.share.is.allow(operation, blocks_max);
-        if allowed.is_none() {
-            self.end(slot, Outcome::Refused);
-        }
-        Ok(allowed.map(|operation| Allowed { slot, operation }))
+        Ok(match self.share.is.allow(operation, blocks_max) {
+            Some(operation) => Next::Allowed { slot, operation },
+            None => {
+                self.end(slot, Outcome::Refused);
+                Next::Refused
+            }
+        })
     }
 
     /// Copies a write's data.

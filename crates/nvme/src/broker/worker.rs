@@ -1,7 +1,7 @@
 //! A thread with a queue pair that executes requests of its clients.
 
 use super::BrokerEvent;
-use super::session::Session;
+use super::session::{Next, Session};
 use super::wire::Outcome;
 use crate::chunk::{Chunk, ChunkError, Operation};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds without anything to do before the thread sleeps: some 20 us.
 const IDLE_ROUNDS: u32 = 200;
+/// Requests that one client has begun before all others are looked at, and results.
+const REQUESTS_MAX: usize = 32;
 /// Time between two looks whether clients are gone, and the longest sleep.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The longest sleep: a stop is noticed after that.
@@ -103,46 +105,51 @@ impl Worker {
         }
     }
 
-    /// Begins requests of all clients in turn, as many as there are slots. Returns how many it has taken.
+    /// Begins requests of all clients in turn, as many as there are slots. Returns how many it has taken: with few clients up to
+    /// [`REQUESTS_MAX`] of each, however fast one makes more.
     fn take_requests(&mut self) -> usize {
         let (number, first) = (self.clients.len(), self.turn);
         let mut all = 0;
-        loop {
-            let mut taken = 0;
+        for _ in 0..REQUESTS_MAX {
+            let before = all;
             for client in (0..number).map(|more| (first + more) % number) {
                 if self.in_flight == self.commands.len() {
                     self.turn = client;
-                    return all + taken;
+                    return all;
                 }
-                taken += usize::from(self.take_request(client));
+                all += usize::from(self.take_request(client));
             }
-            all += taken;
-            if taken == 0 {
-                return all;
+            if all == before {
+                break;
             }
         }
+        all
     }
 
     /// Begins the next request of a client, if there is one.
     fn take_request(&mut self, client: usize) -> bool {
         let blocks_max = (self.disk.request_bytes() / self.disk.block_bytes()) as u64;
         let Some(session) = &mut self.clients[client] else { return false };
-        let Some(allowed) = session.next(blocks_max) else { return false };
+        let (slot, operation) = match session.next(blocks_max) {
+            Next::Nothing => return false,
+            Next::Refused => return true,
+            Next::Allowed { slot, operation } => (slot, operation),
+        };
         let bytes = |blocks: u64| blocks as usize * self.disk.block_bytes();
-        let (to_write, to_read) = match allowed.operation {
+        let (to_write, to_read) = match operation {
             Operation::Write { blocks, .. } => (bytes(blocks), 0),
             Operation::Read { blocks, .. } => (0, bytes(blocks)),
             _ => (0, 0),
         };
         let data = &mut self.data[..to_write];
-        session.copy_in(allowed.slot, data);
-        match self.disk.begin_checked(allowed.operation, data, to_read) {
+        session.copy_in(slot, data);
+        match self.disk.begin_checked(operation, data, to_read) {
             Ok(request) => {
-                let command = Command { client, slot: allowed.slot, bytes: to_read };
+                let command = Command { client, slot, bytes: to_read };
                 self.commands[request.slot()] = Some(command);
                 self.in_flight += 1;
             }
-            Err(error) => session.end(allowed.slot, Outcome::of(Err(&error))),
+            Err(error) => session.end(slot, Outcome::of(Err(&error))),
         }
         true
     }
