@@ -237,12 +237,12 @@ fn a_client_that_sends_what_can_t_be_is_dropped() {
         raw.requests = 2;
         raw.show(2);
         assert!(raw.is_dropped());
-        // Requests without end, each of which could be.
+        // Requests without end, each of which is refused at once, so that its slot is free again.
         let raw = Raw::new(socket);
         for slot in 0..SLOTS {
             let at = REQUESTS + slot * 32;
             (0..)
-                .zip([READ << 16 | slot, 0, 1, 0])
+                .zip([READ << 16 | slot, 0, 0, 0])
                 .for_each(|(word, value)| raw.set_word(at + word * 8, value));
         }
         raw.show(u64::MAX);
