@@ -67,6 +67,17 @@ pub enum BlockError {
     /// The controller lacks an optional command.
     #[error("the controller has no {0} command")]
     Unsupported(&'static str),
+    /// The namespace has no zones.
+    #[error("the namespace has no zones")]
+    NotZoned,
+    /// No zone begins at the block.
+    #[error("block {block} is not the first of a zone; zones have {zone_blocks} blocks")]
+    ZoneStart {
+        /// The block.
+        block: u64,
+        /// Blocks from one zone to the next.
+        zone_blocks: u64,
+    },
     /// The ranges of a copy exceed a limit of the namespace, or of this driver.
     #[error("a copy of {count} {unit}; expected 1 to {max}")]
     CopyLimit {
@@ -271,9 +282,9 @@ impl QueuePair {
         self.submit(Command::flush(namespace.number))
     }
 
-    /// Submits a read, write or compare.
+    /// Submits a read, write, compare or append.
     #[inline]
-    fn transfer(
+    pub(crate) fn transfer(
         &mut self,
         kind: Transfer,
         namespace: &Namespace,
@@ -335,9 +346,20 @@ impl QueuePair {
         if bytes > namespace.transfer_bytes_max {
             return Err(BlockError::TooLong { bytes, bytes_max: namespace.transfer_bytes_max });
         }
-        let id = self.allocate_id()?;
         let blocks_less_one = (blocks - 1) as u16;
-        let command = |data| Command::transfer(kind, namespace.number, first, blocks_less_one, data);
+        self.submit_with_data(namespace, pieces, |data| {
+            Command::transfer(kind, namespace.number, first, blocks_less_one, data)
+        })
+    }
+
+    /// Submits a command whose data are in pieces of memory.
+    pub(crate) fn submit_with_data(
+        &mut self,
+        namespace: &Namespace,
+        pieces: &[Piece],
+        command: impl FnOnce([u64; 2]) -> Command,
+    ) -> Result<CommandId, BlockError> {
+        let id = self.allocate_id()?;
         let command = match self.write_data_pointer(id, pieces, namespace.has_sgl) {
             Ok(DataPointer::Prp(data)) => command(data),
             Ok(DataPointer::Sgl(data)) => command(data).using_sgl(),
@@ -545,6 +567,7 @@ mod tests {
                 has_compare: false,
                 has_verify: false,
                 copy_limits: None,
+                zones: None,
             };
             let piece = Piece { at: BusAddress(at), bytes };
             let [mut short, mut long] = [queue(), queue()];

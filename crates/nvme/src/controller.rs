@@ -11,6 +11,8 @@ use crate::spec::completion::COMPLETION_BYTES;
 use crate::spec::identify::{self, CopyLimits, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
+use crate::spec::zone::{self, ZonedNamespace};
+use crate::zones::Zones;
 use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +43,8 @@ pub struct Namespace {
     pub has_verify: bool,
     /// What one Copy takes; `None` if the controller lacks it.
     pub copy_limits: Option<CopyLimits>,
+    /// Its zones; `None` for a namespace that can be written in any order.
+    pub zones: Option<Zones>,
 }
 
 impl Namespace {
@@ -63,6 +67,7 @@ impl Namespace {
             has_compare: identity.can_compare,
             has_verify: identity.can_verify,
             copy_limits: can_copy.then_some(limits),
+            zones: None,
         }
     }
 }
@@ -181,7 +186,12 @@ impl Controller {
         registers.write_u32(register::ADMIN_QUEUES, register::admin_queues(layout.entries, layout.entries));
         registers.write_u64(register::ADMIN_SUBMISSION_QUEUE, layout.submissions.1.0);
         registers.write_u64(register::ADMIN_COMPLETION_QUEUE, layout.completions.1.0);
-        registers.write_u32(register::CONFIGURATION, Configuration::enabled(PAGE_BYTES).0);
+        let configuration = Configuration::enabled(PAGE_BYTES);
+        let configuration = match self.capabilities.has_further_command_sets() {
+            true => configuration.with_all_command_sets(),
+            false => configuration,
+        };
+        registers.write_u32(register::CONFIGURATION, configuration.0);
         wait_for_status(
             registers,
             ready_timeout(self.capabilities),
@@ -201,15 +211,57 @@ impl Controller {
         let list = self.identify(Identify::NamespacesAfter(0))?;
         let mut namespaces = Vec::new();
         for number in identify::active_namespaces(&list) {
+            let command_set = self.command_set(number)?;
+            // Key-value namespaces and others have no blocks.
+            if ![0, zone::COMMAND_SET].contains(&command_set) {
+                continue;
+            }
             let structure = self.identify(Identify::Namespace(number))?;
             // Skip formats with metadata: each block is larger than its data, and may need protection information.
-            if let Some(format) =
-                identify::Namespace::read(&structure).filter(|format| format.metadata_bytes == 0)
-            {
-                namespaces.push(Namespace::new(number, format, transfer_bytes_max, &identity));
+            let format = identify::Namespace::read(&structure).filter(|format| format.metadata_bytes == 0);
+            let Some(format) = format else { continue };
+            let mut namespace = Namespace::new(number, format, transfer_bytes_max, &identity);
+            if command_set == zone::COMMAND_SET {
+                let Some(zones) = self.zones(number, identify::lba_format(&structure), transfer_bytes_max)?
+                else {
+                    continue;
+                };
+                namespace.zones = Some(zones);
             }
+            namespaces.push(namespace);
         }
         Ok((identity, namespaces))
+    }
+
+    /// The command set of a namespace: the NVM command set if the controller has no other.
+    fn command_set(&mut self, number: u32) -> Result<u8, NvmeError> {
+        if !self.capabilities.has_further_command_sets() {
+            return Ok(0);
+        }
+        Ok(identify::command_set(&self.identify(Identify::Descriptors(number))?))
+    }
+
+    /// The zones of a zoned namespace; `None` if they have no size.
+    fn zones(
+        &mut self,
+        number: u32,
+        format: u8,
+        transfer_bytes_max: u64,
+    ) -> Result<Option<Zones>, NvmeError> {
+        let zoned = ZonedNamespace::read(&self.identify(Identify::ZonedNamespace(number))?, format);
+        let append_shift = self.identify(Identify::ZonedController)?[0];
+        // Without a limit of its own, that of all transfers holds (ZASL).
+        let append_bytes_max = match append_shift {
+            0 => transfer_bytes_max,
+            _ => self.transfer_bytes_max(append_shift).min(transfer_bytes_max),
+        };
+        Ok(zoned.map(|zoned| Zones {
+            zone_blocks: zoned.zone_blocks,
+            active_max: zoned.active_max,
+            open_max: zoned.open_max,
+            reads_across_zones: zoned.reads_across_zones,
+            append_bytes_max,
+        }))
     }
 
     /// The lower of the controller's limit (MDTS) and what a command's PRP list can describe.

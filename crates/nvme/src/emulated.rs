@@ -9,6 +9,7 @@ mod maintenance;
 mod media;
 mod state;
 mod write_cache;
+mod zones;
 
 use crate::registers::Registers;
 use crate::spec::health::Health;
@@ -16,6 +17,7 @@ use crate::spec::identify::{self, CopyLimits, Namespace};
 use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
+use crate::spec::zone::ZoneState;
 use dma::SoftwareAdapter;
 pub use machine::{Machine, MachineBuilder, MachineError};
 pub use maintenance::firmware_image;
@@ -25,6 +27,7 @@ pub use state::QUEUES_MAX;
 use state::State;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use zones::ZoneOptions;
 
 /// A fault injected into an I/O command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,20 @@ impl Emulated {
             Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false, copy_limits: COPY_LIMITS };
         let media = Media::new(namespace);
         Self { adapter, state: Mutex::new(State::new(media)) }
+    }
+
+    /// The same with a disk that has zones, which must be written sequentially. What is written to a zone is on the media at once.
+    pub fn with_zones(adapter: SoftwareAdapter, blocks: u64, block_shift: u8, zones: ZoneOptions) -> Self {
+        let emulated = Self::new(adapter, blocks, block_shift);
+        emulated.state().media.divide(zones);
+        emulated
+    }
+
+    /// Sets the state of the zone that holds a block, as wear of the media may.
+    pub fn set_zone_state(&self, block: u64, state: ZoneState) {
+        if let Some(zones) = &mut self.state().media.zones {
+            zones.set_state(block, state);
+        }
     }
 
     /// Injects a fault into I/O command `number`, counted from 0 since the controller was created.
@@ -181,7 +198,7 @@ impl Registers for Emulated {
         let state = self.state();
         match at {
             _ if state.is_gone => u64::MAX,
-            register::CAPABILITIES => state::capabilities().0,
+            register::CAPABILITIES => state.capabilities().0,
             register::ADMIN_SUBMISSION_QUEUE => state.admin_at[0],
             register::ADMIN_COMPLETION_QUEUE => state.admin_at[1],
             _ => 0,

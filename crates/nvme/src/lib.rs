@@ -90,7 +90,8 @@
 //! - A queue pair reads no clock: the caller [ticks](QueuePair::tick) it, and [aborts](Controller::abort) or
 //!   [resets](Controller::reset) when commands are [overdue](QueuePair::overdue). [`chunk`] does all of that.
 //! - After a reset each queue pair returns [`QueueError::Reset`] until it is [renewed](Controller::renew). Commands in
-//!   flight are then executed again, perhaps for the second time.
+//!   flight are then executed again, perhaps for the second time. [Appends](QueuePair::append) to zones are
+//!   [cut off](QueuePair::take_cut_off) instead.
 //! - A completed write may still be in the controller's volatile cache: [`flush`](QueuePair::flush) it, or submit it with Force Unit Access
 //!   ([`write_fua`](QueuePair::write_fua)).
 
@@ -118,6 +119,7 @@ pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;
 pub mod walk;
+mod zones;
 
 #[cfg(target_os = "linux")]
 pub use adapter::{Adapter, AdapterError, ReservedBuffer};
@@ -127,6 +129,7 @@ pub use controller_error::NvmeError;
 pub use maintenance::{Committed, FirmwareError, check_firmware};
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;
+pub use zones::Zones;
 
 /// The example in the README.
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 use crate::link::Link;
 use crate::ring::{Completions, Submissions};
 use crate::slots::CommandSlots;
-use crate::spec::command::Command;
+use crate::spec::command::{Command, zoned};
 use crate::spec::status::Status;
 use dma::{BusAddress, MemoryAddress, NoMemory, Ram};
 use std::sync::Arc;
@@ -40,8 +40,9 @@ pub struct Done {
     pub id: CommandId,
     /// Status code of the completion.
     pub status: Status,
-    /// Dword 0 of the completion, specific to the command.
-    pub result: u32,
+    /// Dwords 0 and 1 of the completion, specific to the command: for an append the first block that it wrote. Most commands have at most
+    /// dword 0, and reserve the other.
+    pub result: u64,
 }
 
 /// Why a queue can't take or complete commands.
@@ -99,6 +100,8 @@ pub struct QueuePair {
     doorbell_tail: u16,
     slots: CommandSlots,
     tick: u32,
+    /// Appends that a reset cut off.
+    cut_off: Vec<CommandId>,
 }
 
 impl QueuePair {
@@ -117,6 +120,7 @@ impl QueuePair {
             doorbell_tail: 0,
             slots: CommandSlots::new(slots),
             tick: 0,
+            cut_off: Vec::new(),
         })
     }
 
@@ -166,7 +170,8 @@ impl QueuePair {
 
     /// Writes a command into the submission queue. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
     ///
-    /// A controller reset can execute the command twice, so it must be idempotent. All commands of this crate are.
+    /// A controller reset can execute the command twice, so it must be idempotent. All commands of this crate are, but for
+    /// [appends](Self::append), which are not resubmitted.
     ///
     /// # Errors
     /// [`QueueError`]; then the command is not in the queue.
@@ -229,6 +234,12 @@ impl QueuePair {
         self.slots.overdue(self.tick, ticks)
     }
 
+    /// Takes the identifiers of appends that were in flight at a reset. After [`Controller::renew`](crate::Controller::renew) nobody
+    /// completes them: a zone report tells by the write pointers how much was written.
+    pub fn take_cut_off(&mut self) -> Vec<CommandId> {
+        std::mem::take(&mut self.cut_off)
+    }
+
     /// Whether the controller was reset after it created this queue.
     #[inline]
     pub(crate) fn is_stale(&self) -> bool {
@@ -245,6 +256,8 @@ impl QueuePair {
     /// Submits the commands in flight again, after the controller created the queue anew. Returns their number.
     pub(crate) fn resubmit_in_flight(&mut self) -> usize {
         self.generation = self.link.generation();
+        // Nothing tells whether an append was executed. Another would write its data twice.
+        self.cut_off.extend(self.slots.end_all(|command| command.opcode() == zoned::APPEND));
         let mut resubmitted = 0;
         for command in self.slots.resubmit(self.tick) {
             self.submissions.push(command);

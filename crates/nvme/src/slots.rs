@@ -115,6 +115,21 @@ impl CommandSlots {
         })
     }
 
+    /// Ends the commands in flight that are meant, and frees their slots. Returns their identifiers.
+    pub(crate) fn end_all(&mut self, is_meant: impl Fn(&Command) -> bool) -> Vec<CommandId> {
+        let ended: Vec<CommandId> = self
+            .slots
+            .iter()
+            .filter(|slot| is_meant(&slot.command))
+            .filter_map(|slot| match slot.state {
+                SlotState::InFlight { id } => Some(id),
+                SlotState::Free { .. } => None,
+            })
+            .collect();
+        ended.iter().for_each(|id| self.free(id.next_generation()));
+        ended
+    }
+
     /// The commands in flight, which are all submitted again in this tick.
     pub(crate) fn resubmit(&mut self, tick: u32) -> impl Iterator<Item = &Command> {
         self.slots.iter_mut().filter(|slot| matches!(slot.state, SlotState::InFlight { .. })).map(
@@ -189,6 +204,13 @@ mod tests {
                 }
                 check(&slots, &model, tick);
             }
+            let even = |command: &Command| command.0[5] % 2 == 0;
+            let mut ended: Vec<u16> = slots.end_all(even).into_iter().map(|id| id.0).collect();
+            ended.sort_unstable();
+            let meant = model.iter().filter(|(_, (first, _))| first % 2 == 0).map(|(id, _)| *id);
+            prop_assert_eq!(ended, meant.collect::<Vec<_>>());
+            model.retain(|_, (first, _)| *first % 2 == 1);
+            check(&slots, &model, 99);
             let mut again: Vec<Command> = slots.resubmit(99).copied().collect();
             again.sort_unstable_by_key(|command| command.0[5]);
             let mut firsts: Vec<u64> = model.values().map(|(first, _)| *first).collect();

@@ -1,7 +1,7 @@
 //! Encoding and decoding of registers, commands, completions and Identify data. No I/O.
 //!
-//! Sources: NVM Express Base Specification 2.0c, 2022 ("Base"), NVM Command Set Specification 1.0c, 2022 ("NVM"), and NVMe over PCIe
-//! Transport Specification 1.0c, 2022 ("PCIe").
+//! Sources: NVM Express Base Specification 2.0c, 2022 ("Base"), NVM Command Set Specification 1.0c, 2022 ("NVM"), Zoned Namespace Command Set
+//! Specification 1.1c, 2022 ("ZNS"), and NVMe over PCIe Transport Specification 1.0c, 2022 ("PCIe").
 
 pub mod command;
 pub mod completion;
@@ -14,3 +14,4 @@ pub mod log_page;
 pub mod registers;
 pub mod self_test;
 pub mod status;
+pub mod zone;

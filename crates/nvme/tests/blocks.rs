@@ -75,9 +75,12 @@ fn a_loss_of_power_takes_what_is_neither_flushed_nor_forced() {
     user.succeed(|queue, disk, piece| queue.read(disk, 4, &[piece]));
     // What the cache has is the newer: it is lost again.
     user.succeed(|queue, disk, _| queue.write_zeroes(disk, 0, 1));
-    assert_eq!(user.blocks(), [0, 7, 7, 7, 7]);
+    // A forced write of a block that is in the cache leaves nothing older there.
+    user.succeed(|queue, disk, _| queue.write_zeroes(disk, 5, 1));
+    user.succeed(|queue, disk, piece| queue.write_fua(disk, 5, &[piece]));
+    assert_eq!(user.blocks(), [0, 7, 7, 7, 7, 7]);
     user.bench.emulated.lose_power();
-    assert_eq!(user.blocks(), [7, 0, 7, 7, 0]);
+    assert_eq!(user.blocks(), [7, 0, 7, 7, 0, 7]);
     // The controller works again after a reset.
     user.bench.controller.reset().unwrap();
     user.bench.controller.renew(&mut user.queue).unwrap();

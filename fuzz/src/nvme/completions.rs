@@ -10,6 +10,7 @@ use nvme::spec::completion::{COMPLETION_BYTES, Completion};
 use nvme::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use nvme::spec::registers::{self as register, Capabilities, Configuration};
 use nvme::spec::status::Status;
+use nvme::spec::zone::{self, ZoneAction, ZonedNamespace};
 use nvme::{BlockError, Buffer, CommandId, Controller, QueuePair, Registers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,6 +92,9 @@ impl Driver {
                 if let (Ok(()), Some(pair)) = (reset, &mut self.pair) {
                     let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
                     let _ = controller.renew(pair);
+                    for id in pair.take_cut_off() {
+                        assert!(self.in_flight.remove(&id.0), "{id:?} was cut off, and was not in flight");
+                    }
                 }
             }
             6 => {
@@ -139,7 +143,7 @@ impl Driver {
         .into_iter()
         .collect();
         let Some(pieces) = pieces else { return };
-        let id: Result<CommandId, BlockError> = match what % 9 {
+        let id: Result<CommandId, BlockError> = match what % 12 {
             0 => pair.read(&of, first, &pieces),
             1 => pair.write(&of, first, &pieces),
             2 => pair.write_zeroes(&of, first, 1),
@@ -148,6 +152,9 @@ impl Driver {
             5 => pair.copy(&of, first / 2, &[first..first + 3, first + 4..first + 5]),
             6 => pair.write_fua(&of, first, &pieces),
             7 => pair.compare(&of, first, &pieces),
+            8 => pair.append(&of, first / 32 * 32, &pieces),
+            9 => pair.manage_zone(&of, first / 32 * 32, ZoneAction::Reset),
+            10 => pair.report_zones(&of, first, None, &pieces),
             _ => pair.flush(&of).map_err(BlockError::from),
         };
         if let Ok(id) = id {
@@ -283,8 +290,8 @@ impl Liar {
     fn new(adapter: SoftwareAdapter, script: &[u8]) -> Self {
         let mut state = State {
             script: script.iter().rev().copied().collect(),
-            // 64 entries, contiguous queues, half a second, the NVM command set.
-            capabilities: Capabilities(63 | 1 << 16 | 1 << 24 | 1 << 37),
+            // 64 entries, contiguous queues, half a second, the NVM command set. With every other input also zones.
+            capabilities: Capabilities(63 | 1 << 16 | 1 << 24 | 1 << 37 | (script.len() as u64 % 2) << 43),
             configuration: Configuration::default(),
             status: 0,
             looks: 0,
@@ -400,7 +407,7 @@ impl State {
         let result = if queue == 0 { self.administer(adapter, command, what == 8) } else { 0 };
         let identifier = command.identifier();
         let completion =
-            |identifier, status, result, phase| Completion::new(identifier, status, result, queue, 0, phase);
+            |identifier, status, result: u32, phase| Completion::new(identifier, status, result.into(), queue, 0, phase);
         let well = Status::SUCCESS;
         match what {
             9 => {
@@ -548,6 +555,17 @@ fn structure(what: u8) -> Structure {
             extended_test_minutes: 1,
         }
         .write(),
+        // The namespace is of the zoned command set; its zones; and no limit of appends besides that of transfers.
+        3 => {
+            let mut descriptors = [0; STRUCTURE_BYTES];
+            (descriptors[0], descriptors[1], descriptors[4]) = (4, 1, zone::COMMAND_SET);
+            descriptors
+        }
+        5 => {
+            ZonedNamespace { zone_blocks: 32, active_max: Some(4), open_max: None, reads_across_zones: false }
+                .write()
+        }
+        6 => [0; STRUCTURE_BYTES],
         _ => {
             let mut list = [0; STRUCTURE_BYTES];
             list[0] = 1;

@@ -1,6 +1,6 @@
 //! Memory, an IOMMU in software, and an emulated controller behind it, opened by this crate's driver.
 
-use super::Emulated;
+use super::{Emulated, ZoneOptions};
 use crate::controller::{Controller, Namespace};
 use crate::controller_error::NvmeError;
 use dma::{
@@ -68,6 +68,7 @@ pub struct MachineBuilder {
     block_shift: u8,
     memory_bytes: u64,
     own_bytes: u64,
+    zones: Option<ZoneOptions>,
 }
 
 impl Machine {
@@ -81,7 +82,7 @@ impl Machine {
 
     /// The same with choices.
     pub fn builder(blocks: u64, block_shift: u8) -> MachineBuilder {
-        MachineBuilder { blocks, block_shift, memory_bytes: MEMORY_BYTES, own_bytes: 0 }
+        MachineBuilder { blocks, block_shift, memory_bytes: MEMORY_BYTES, own_bytes: 0, zones: None }
     }
 
     /// The first namespace; `None` if the controller reports none.
@@ -103,6 +104,12 @@ impl MachineBuilder {
         Self { own_bytes, ..self }
     }
 
+    /// Divides the disk into zones, which must be written sequentially.
+    #[must_use]
+    pub fn zones(self, zones: ZoneOptions) -> Self {
+        Self { zones: Some(zones), ..self }
+    }
+
     /// Makes the machine and opens its controller.
     ///
     /// # Errors
@@ -116,7 +123,7 @@ impl MachineBuilder {
     /// # Errors
     /// [`MachineError`]
     pub fn open_prepared(self, prepare: impl FnOnce(&Emulated)) -> Result<Machine, MachineError> {
-        let Self { blocks, block_shift, memory_bytes, own_bytes } = self;
+        let Self { blocks, block_shift, memory_bytes, own_bytes, zones } = self;
         let tables_bytes = memory_bytes / TABLES_PART;
         let pool_bytes = (memory_bytes - tables_bytes).saturating_sub(own_bytes);
         let ram = Arc::new(Ram::new(MemoryAddress(0), memory_bytes));
@@ -129,7 +136,11 @@ impl MachineBuilder {
         let domain = Domain::builder(Arc::new(table)).build()?;
         let mapper =
             Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
-        let emulated = Arc::new(Emulated::new(unit.adapter(REQUESTER), blocks, block_shift));
+        let adapter = unit.adapter(REQUESTER);
+        let emulated = Arc::new(match zones {
+            Some(zones) => Emulated::with_zones(adapter, blocks, block_shift, zones),
+            None => Emulated::new(adapter, blocks, block_shift),
+        });
         prepare(&emulated);
         let controller = Controller::open(Arc::clone(&emulated), mapper, Arc::clone(&ram))?;
         Ok(Machine { ram, domain, emulated, controller })

@@ -1,10 +1,12 @@
 //! The emulated controller's disk, and the copies between it and memory.
 
 use super::write_cache::WriteCache;
+use super::zones::{ZoneOptions, Zones};
 use crate::prp::Piece;
-use crate::spec::command::{COPIED_RANGE_BYTES, Command, RANGE_BYTES, nvm};
+use crate::spec::command::{COPIED_RANGE_BYTES, Command, RANGE_BYTES, nvm, zoned};
 use crate::spec::identify::{Controller, CopyLimits, Namespace};
 use crate::spec::status::Status;
+use crate::spec::zone::{self, REPORT_HEADER_BYTES, ZONE_BYTES, ZoneAction, ZoneState};
 use crate::walk;
 use dma::SoftwareAdapter;
 use std::ops::Range;
@@ -13,6 +15,8 @@ use std::ops::Range;
 pub const NAMESPACE: u32 = 1;
 /// MDTS: 128 pages of 4 KiB, so 512 KiB.
 pub(super) const TRANSFER_PAGES_SHIFT: u8 = 7;
+/// ZASL: 32 pages of 4 KiB, so 128 KiB.
+pub(super) const APPEND_PAGES_SHIFT: u8 = 5;
 /// What one Copy takes, if it is not changed.
 pub(super) const COPY_LIMITS: CopyLimits =
     CopyLimits { range_blocks_max: 128, blocks_max: 256, ranges_max: 16 };
@@ -24,13 +28,19 @@ pub(super) struct Media {
     /// What reads see: the media, with what the write cache has.
     disk: Vec<u8>,
     cache: WriteCache,
+    pub(super) zones: Option<Zones>,
 }
 
 impl Media {
     /// A disk of zeros.
     pub(super) fn new(namespace: Namespace) -> Self {
         let disk = vec![0; namespace.bytes() as usize];
-        Self { namespace, disk, cache: WriteCache::default() }
+        Self { namespace, disk, cache: WriteCache::default(), zones: None }
+    }
+
+    /// Divides the disk into empty zones.
+    pub(super) fn divide(&mut self, options: ZoneOptions) {
+        self.zones = Some(Zones::new(options, self.namespace.blocks));
     }
 
     /// The disk's content, as reads see it.
@@ -51,16 +61,28 @@ impl Media {
         }
     }
 
-    /// Executes a command of a controller with this identity.
+    /// Executes a command of a controller with this identity. Returns its status, and the result of an append.
     pub(super) fn execute(
         &mut self,
         adapter: &SoftwareAdapter,
         identity: &Controller,
         command: &Command,
-    ) -> Status {
+    ) -> (Status, u64) {
         if command.namespace() != NAMESPACE {
-            return Status::INVALID_NAMESPACE.with_do_not_retry();
+            return (Status::INVALID_NAMESPACE.with_do_not_retry(), 0);
         }
+        match (&mut self.zones, command.opcode()) {
+            (Some(_), zoned::APPEND) => self.append(adapter, command),
+            (Some(_), zoned::MANAGEMENT_SEND) => (self.manage_zones(command), 0),
+            (Some(zones), zoned::MANAGEMENT_RECEIVE) => {
+                (report_zones(zones, self.namespace.blocks, adapter, command), 0)
+            }
+            _ => (self.execute_nvm(adapter, identity, command), 0),
+        }
+    }
+
+    /// Executes a command of the NVM command set.
+    fn execute_nvm(&mut self, adapter: &SoftwareAdapter, identity: &Controller, command: &Command) -> Status {
         let has_command = match command.opcode() {
             nvm::COMPARE => identity.can_compare,
             nvm::DATASET_MANAGEMENT => identity.can_deallocate,
@@ -73,7 +95,7 @@ impl Media {
             return Status::INVALID_OPCODE.with_do_not_retry();
         }
         let blocks = u64::from(command.word(12) & 0xffff) + 1;
-        let is_cached = identity.has_write_cache && !command.forces_unit_access();
+        let is_cached = self.is_cached(identity, command);
         match command.opcode() {
             nvm::FLUSH => {
                 self.flush();
@@ -91,16 +113,78 @@ impl Media {
         }
     }
 
+    /// Whether a write goes to the cache. A zone's write pointer would say that lost blocks are written, so zones have no cache.
+    fn is_cached(&self, identity: &Controller, command: &Command) -> bool {
+        identity.has_write_cache && !command.forces_unit_access() && self.zones.is_none()
+    }
+
+    /// Executes a Zone Append.
+    fn append(&mut self, adapter: &SoftwareAdapter, command: &Command) -> (Status, u64) {
+        let (zone, count) = (first_block(command), u64::from(command.word(12) & 0xffff) + 1);
+        let Some(zones) = self.zones.as_ref().filter(|_| zone < self.namespace.blocks) else {
+            return (Status::LBA_OUT_OF_RANGE.with_do_not_retry(), 0);
+        };
+        if count << self.namespace.block_shift > 4096 << APPEND_PAGES_SHIFT {
+            return (Status::INVALID_FIELD.with_do_not_retry(), 0);
+        }
+        let first = match zones.append_at(zone) {
+            Ok(first) => first,
+            Err(status) => return (status, 0),
+        };
+        let Some(range) = self.byte_range(first, count) else {
+            return (Status::ZONE_BOUNDARY.with_do_not_retry(), 0);
+        };
+        match self.transfer(adapter, command, range, false) {
+            Status::SUCCESS => (Status::SUCCESS, first),
+            status => (status, 0),
+        }
+    }
+
+    /// Executes a Zone Management Send.
+    fn manage_zones(&mut self, command: &Command) -> Status {
+        let (first, action) = (first_block(command), ZoneAction::of_code(command.word(13) as u8));
+        let (Some(zones), Some(action)) = (&mut self.zones, action) else {
+            return Status::INVALID_FIELD.with_do_not_retry();
+        };
+        let emptied = match command.word(13) >> 8 & 1 {
+            1 => zones.manage_all(action),
+            _ if first >= self.namespace.blocks => return Status::LBA_OUT_OF_RANGE.with_do_not_retry(),
+            _ => zones.manage(first, action).map(|emptied| vec![emptied]),
+        };
+        match emptied {
+            Ok(emptied) => {
+                for range in emptied.into_iter().filter(|range| !range.is_empty()) {
+                    if let Some(range) = self.byte_range(range.start, range.end - range.start) {
+                        self.disk[range].fill(0);
+                    }
+                }
+                Status::SUCCESS
+            }
+            Err(status) => status,
+        }
+    }
+
+    /// Checks a read of blocks against the zones.
+    fn check_read(&self, blocks: &Range<u64>) -> Status {
+        self.zones.as_ref().map_or(Status::SUCCESS, |zones| zones.check_read(blocks))
+    }
+
     /// The blocks of a range of bytes.
     fn blocks(&self, range: &Range<usize>) -> Range<u64> {
         let shift = self.namespace.block_shift;
         range.start as u64 >> shift..range.end as u64 >> shift
     }
 
-    /// Writes whole blocks, to the cache or to the media.
-    fn write(&mut self, range: Range<usize>, is_cached: bool, write: impl FnOnce(&mut [u8])) {
+    /// Writes whole blocks, to the cache or to the media. In a zone they must be the next ones.
+    fn write(&mut self, range: Range<usize>, is_cached: bool, write: impl FnOnce(&mut [u8])) -> Status {
         let block_bytes = self.namespace.block_bytes() as usize;
         let blocks = self.blocks(&range);
+        if let Some(zones) = &mut self.zones {
+            match zones.begin_write(&blocks) {
+                Status::SUCCESS => zones.end_write(&blocks),
+                status => return status,
+            }
+        }
         if is_cached {
             for (block, media) in blocks.zip(self.disk[range.clone()].chunks(block_bytes)) {
                 self.cache.take_block(block, media);
@@ -109,6 +193,7 @@ impl Media {
             self.cache.write_back(blocks);
         }
         write(&mut self.disk[range]);
+        Status::SUCCESS
     }
 
     /// The bytes of a range of blocks; `None` if it reaches beyond the disk.
@@ -127,11 +212,12 @@ impl Media {
         is_cached: bool,
     ) -> Status {
         match command.opcode() {
-            nvm::WRITE_ZEROES => {
-                self.write(range, is_cached, |bytes| bytes.fill(0));
-                return Status::SUCCESS;
-            }
-            nvm::VERIFY => return Status::SUCCESS,
+            nvm::WRITE_ZEROES => return self.write(range, is_cached, |bytes| bytes.fill(0)),
+            nvm::READ | nvm::COMPARE | nvm::VERIFY => match self.check_read(&self.blocks(&range)) {
+                Status::SUCCESS if command.opcode() == nvm::VERIFY => return Status::SUCCESS,
+                Status::SUCCESS => {}
+                status => return status,
+            },
             _ => {}
         }
         if range.len() as u64 > 4096 << TRANSFER_PAGES_SHIFT {
@@ -153,12 +239,16 @@ impl Media {
                 true => Status::SUCCESS,
                 false => Status::COMPARE_FAILURE,
             },
-            Ok(bytes) => {
-                self.write(range, is_cached, |into| into.copy_from_slice(&bytes));
-                Status::SUCCESS
-            }
+            Ok(bytes) => self.write(range, is_cached, |into| into.copy_from_slice(&bytes)),
             Err(status) => status,
         }
+    }
+
+    /// Zeroes deallocated blocks. A zone's write pointer stays.
+    fn forget(&mut self, range: Range<usize>, is_cached: bool) {
+        let zones = self.zones.take();
+        self.write(range, is_cached, |bytes| bytes.fill(0));
+        self.zones = zones;
     }
 
     /// Executes a Copy. All ranges are checked and read before anything is written.
@@ -190,14 +280,16 @@ impl Media {
             let Some(range) = self.byte_range(u64::from(low) | u64::from(high) << 32, count) else {
                 return Status::LBA_OUT_OF_RANGE.with_do_not_retry();
             };
-            copied.extend_from_slice(&self.disk[range]);
+            match self.check_read(&self.blocks(&range)) {
+                Status::SUCCESS => copied.extend_from_slice(&self.disk[range]),
+                status => return status,
+            }
         }
         let Some(into) = self.byte_range(first_block(command), blocks) else {
             return Status::LBA_OUT_OF_RANGE.with_do_not_retry();
         };
-        let is_cached = identity.has_write_cache && !command.forces_unit_access();
-        self.write(into, is_cached, |bytes| bytes.copy_from_slice(&copied));
-        Status::SUCCESS
+        let is_cached = self.is_cached(identity, command);
+        self.write(into, is_cached, |bytes| bytes.copy_from_slice(&copied))
     }
 
     /// Zeroes the ranges that a Dataset Management command names.
@@ -218,11 +310,35 @@ impl Media {
         };
         // The deallocate attribute is set: these blocks read as zero from now on.
         if command.word(11) >> 2 & 1 == 1 {
+            let is_cached = identity.has_write_cache && self.zones.is_none();
             for range in places {
-                self.write(range, identity.has_write_cache, |bytes| bytes.fill(0));
+                self.forget(range, is_cached);
             }
         }
         Status::SUCCESS
+    }
+}
+
+/// Executes a Zone Management Receive: a report of zones.
+fn report_zones(zones: &Zones, blocks: u64, adapter: &SoftwareAdapter, command: &Command) -> Status {
+    let bytes = (command.word(12) as usize).saturating_add(1).saturating_mul(4);
+    let [action, filter] = [command.word(13), command.word(13) >> 8].map(|word| word as u8);
+    let state = ZoneState::of_filter(filter);
+    if action != 0 || filter != 0 && state.is_none() || bytes > 4096 << TRANSFER_PAGES_SHIFT {
+        return Status::INVALID_FIELD.with_do_not_retry();
+    }
+    let block = first_block(command);
+    if block >= blocks {
+        return Status::LBA_OUT_OF_RANGE.with_do_not_retry();
+    }
+    let room = bytes.saturating_sub(REPORT_HEADER_BYTES) / ZONE_BYTES;
+    // A partial report counts the zones that it has, another all zones that there are.
+    let is_partial = command.word(13) >> 16 & 1 == 1;
+    let count = zones.report(block, state).take(if is_partial { room } else { usize::MAX }).count();
+    let report = zone::write_report(zones.report(block, state).take(room), count as u64, bytes);
+    match data_pieces(adapter, command, bytes as u64) {
+        Ok(pieces) => write_memory(adapter, &pieces, &report),
+        Err(status) => status,
     }
 }
 

@@ -3,14 +3,17 @@
 use super::Fault;
 use super::maintenance::Maintenance;
 use super::media::{
-    Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, read_memory, write_memory,
+    APPEND_PAGES_SHIFT, Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block,
+    read_memory, write_memory,
 };
+use super::zones::Zones;
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
 use crate::spec::error_log::ErrorEntry;
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
+use crate::spec::zone;
 use dma::{BusAddress, SoftwareAdapter};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -78,17 +81,17 @@ struct Completions {
     vector: Option<u16>,
 }
 
-/// The CAP register.
-pub(super) fn capabilities() -> Capabilities {
-    // CAP: contiguous queues required, a timeout of two seconds, the NVM command set, pages of 4 KiB only.
-    Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37)
-}
-
 const READY: u32 = 1;
 const FATAL: u32 = 1 << 1;
 const SHUT_DOWN: u32 = 2 << 2;
 
 impl State {
+    /// The CAP register: contiguous queues required, a timeout of two seconds, the NVM command set and perhaps further ones, pages of 4 KiB only.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        let further = u64::from(self.media.zones.is_some()) << 43;
+        Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37 | further)
+    }
+
     /// A disabled controller with this disk.
     pub(super) fn new(media: Media) -> Self {
         let identity = controller();
@@ -144,6 +147,9 @@ impl State {
         self.stuck.clear();
         self.status = 0;
         self.maintenance.reset();
+        if let Some(zones) = &mut self.media.zones {
+            zones.close_all();
+        }
     }
 
     /// Creates the admin queues and sets CSTS.RDY.
@@ -164,7 +170,7 @@ impl State {
     /// Writes a doorbell register and executes the commands that were submitted.
     pub(super) fn write_doorbell(&mut self, adapter: &SoftwareAdapter, at: u64, value: u32) {
         self.doorbells += 1;
-        let number = (at - register::DOORBELLS) / capabilities().doorbell_stride();
+        let number = (at - register::DOORBELLS) / self.capabilities().doorbell_stride();
         let value = value as u16;
         let Some(queue) = u16::try_from(number / 2).ok().filter(|_| self.is_working()) else { return };
         if number % 2 == 1 {
@@ -210,7 +216,7 @@ impl State {
         let origin = Origin { queue, identifier: command.identifier(), completions: known.completions };
         if queue == 0 {
             let (status, result) = self.execute_admin(adapter, &command);
-            return self.complete(adapter, origin, status, result, &command);
+            return self.complete(adapter, origin, status, result.into(), &command);
         }
         let fault = self.next_fault().or(self.block_faults.get(&first_block(&command)).copied());
         self.execute(adapter, origin, &command, fault)
@@ -224,7 +230,7 @@ impl State {
         command: &Command,
         fault: Option<Fault>,
     ) -> bool {
-        let status = match fault {
+        let (status, result) = match fault {
             Some(Fault::Gone) => {
                 self.is_gone = true;
                 return false;
@@ -242,22 +248,23 @@ impl State {
                 self.stuck.push(origin);
                 return true;
             }
-            Some(Fault::Status(status)) => status,
+            Some(Fault::Status(status)) => (status, 0),
             _ => self.media.execute(adapter, &self.identity, command),
         };
         match fault {
             Some(Fault::LostCompletion) => true,
             Some(Fault::WrongIdentifier) => {
                 let origin = Origin { identifier: origin.identifier ^ 0x8000, ..origin };
-                self.complete(adapter, origin, status, 0, command)
+                self.complete(adapter, origin, status, result, command)
             }
-            Some(Fault::WrongPhase) => self
-                .write_completion(adapter, origin, |phase, head| completion(origin, status, 0, head, !phase)),
+            Some(Fault::WrongPhase) => self.write_completion(adapter, origin, |phase, head| {
+                completion(origin, status, result, head, !phase)
+            }),
             Some(Fault::Twice) => {
-                self.complete(adapter, origin, status, 0, command)
-                    && self.complete(adapter, origin, status, 0, command)
+                self.complete(adapter, origin, status, result, command)
+                    && self.complete(adapter, origin, status, result, command)
             }
-            _ => self.complete(adapter, origin, status, 0, command),
+            _ => self.complete(adapter, origin, status, result, command),
         }
     }
 
@@ -274,7 +281,7 @@ impl State {
         adapter: &SoftwareAdapter,
         origin: Origin,
         status: Status,
-        result: u32,
+        result: u64,
         command: &Command,
     ) -> bool {
         if !status.is_success() {
@@ -450,7 +457,10 @@ impl State {
                 }
                 bytes
             }
-            _ => return Status::INVALID_FIELD.with_do_not_retry(),
+            what => match self.media.zones.as_ref().and_then(|zones| identify_zoned(zones, what, command)) {
+                Some(structure) => structure,
+                None => return Status::INVALID_FIELD.with_do_not_retry(),
+            },
         };
         match data_pieces(adapter, command, STRUCTURE_BYTES as u64) {
             Ok(pieces) => write_memory(adapter, &pieces, &structure),
@@ -472,8 +482,24 @@ impl Completions {
 }
 
 /// The completion of a command.
-fn completion(origin: Origin, status: Status, result: u32, head: u16, phase: bool) -> Completion {
+fn completion(origin: Origin, status: Status, result: u64, head: u16, phase: bool) -> Completion {
     Completion::new(origin.identifier, status, result, origin.queue, head, phase)
+}
+
+/// Identify data of a zoned namespace and its controller; `None` for other command sets and namespaces.
+fn identify_zoned(zones: &Zones, what: u8, command: &Command) -> Option<Structure> {
+    let is_zoned = (command.word(11) >> 24) as u8 == zone::COMMAND_SET;
+    let is_namespace = command.namespace() == NAMESPACE;
+    match what {
+        3 if is_namespace => Some(identify::write_descriptors(zone::COMMAND_SET)),
+        5 if is_namespace && is_zoned => Some(zones.identity().write()),
+        6 if is_zoned => {
+            let mut structure = [0; STRUCTURE_BYTES];
+            structure[0] = APPEND_PAGES_SHIFT;
+            Some(structure)
+        }
+        _ => None,
+    }
 }
 
 /// The Identify data of a new controller.

@@ -1,4 +1,6 @@
-//! Commands, which are submission queue entries (Base, 3.3.3.1; NVM, 3.2).
+//! Commands, which are submission queue entries (Base, 3.3.3.1; NVM, 3.2; ZNS, 3.4).
+
+use super::zone::{self, ZoneAction, ZoneState};
 
 /// Bytes of a command.
 pub const COMMAND_BYTES: usize = 64;
@@ -61,6 +63,16 @@ pub mod nvm {
     pub const COPY: u8 = 0x19;
 }
 
+/// Opcodes that zoned namespaces have besides (ZNS, figure 26).
+pub mod zoned {
+    /// Zone Management Send.
+    pub const MANAGEMENT_SEND: u8 = 0x79;
+    /// Zone Management Receive.
+    pub const MANAGEMENT_RECEIVE: u8 = 0x7a;
+    /// Zone Append.
+    pub const APPEND: u8 = 0x7d;
+}
+
 /// What an Identify command asks for (CNS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,6 +83,12 @@ pub enum Identify {
     Controller,
     /// Active NSIDs greater than this one, at most 1,024.
     NamespacesAfter(u32),
+    /// The identification descriptors of a namespace, by NSID.
+    Descriptors(u32),
+    /// A namespace's data of the zoned command set, by NSID.
+    ZonedNamespace(u32),
+    /// The controller's data of the zoned command set.
+    ZonedController,
 }
 
 /// Feature identifier: Number of Queues (Base, 5.27.1.5).
@@ -83,6 +101,12 @@ const INTERRUPTS: u64 = 1 << 1;
 pub(crate) const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// Dataset Management, AD: deallocate.
 const DEALLOCATE: u64 = 1 << 2;
+/// Identify, CSI in dword 11: the zoned command set.
+const ZONED: u64 = (zone::COMMAND_SET as u64) << 56;
+/// Zone Management Send, Select All, in dword 13.
+const ALL_ZONES: u64 = 1 << 8;
+/// Zone Management Receive, Partial Report, in dword 13: it counts only the zones that it has.
+const PARTIAL_REPORT: u64 = 1 << 16;
 /// Log page identifier: Error Information (Base, 5.16.1.2).
 const LOG_ERRORS: u64 = 0x01;
 
@@ -168,6 +192,9 @@ impl Command {
             Identify::Namespace(number) => (number, 0),
             Identify::Controller => (0, 1),
             Identify::NamespacesAfter(number) => (number, 2),
+            Identify::Descriptors(number) => (number, 3),
+            Identify::ZonedNamespace(number) => (number, 5 | ZONED),
+            Identify::ZonedController => (0, 6 | ZONED),
         };
         Self::new(admin::IDENTIFY, namespace, data).with([structure, 0, 0])
     }
@@ -257,6 +284,32 @@ impl Command {
         // Descriptor format 0 has the value 0.
         let less_one = u64::from(ranges.clamp(1, COPIED_RANGES_MAX as u16) - 1);
         Self::new(nvm::COPY, namespace, data).with([to, less_one, 0])
+    }
+
+    /// Appends 1 to 65,536 blocks to the zone that begins at `zone`.
+    pub fn append(namespace: u32, zone: u64, blocks: u32, data: [u64; 2]) -> Self {
+        Self::transfer(Transfer::of(zoned::APPEND), namespace, zone, blocks_less_one(blocks), data)
+    }
+
+    /// Executes an action on the zone that begins at `zone`, or on all.
+    pub fn manage_zones(namespace: u32, zone: Option<u64>, action: ZoneAction) -> Self {
+        let all = if zone.is_none() { ALL_ZONES } else { 0 };
+        let words = [zone.unwrap_or(0), (u64::from(action.code()) | all) << 32, 0];
+        Self::new(zoned::MANAGEMENT_SEND, namespace, [0; 2]).with(words)
+    }
+
+    /// Reports the zones from the one that holds `block`, those in a state or all, as many as fit in `bytes`, a multiple of 4.
+    pub fn report_zones(
+        namespace: u32,
+        block: u64,
+        state: Option<ZoneState>,
+        bytes: u32,
+        data: [u64; 2],
+    ) -> Self {
+        let dwords_less_one = u64::from((bytes / 4).saturating_sub(1));
+        let filter = u64::from(state.map_or(0, ZoneState::filter)) << 8;
+        let words = [block, dwords_less_one | (filter | PARTIAL_REPORT) << 32, 0];
+        Self::new(zoned::MANAGEMENT_RECEIVE, namespace, data).with(words)
     }
 
     /// Flushes the volatile write cache.
@@ -353,6 +406,11 @@ mod tests {
         assert_eq!(Command::identify(Identify::Controller, [1, 2]).word(10), 1);
         let list = Command::identify(Identify::NamespacesAfter(5), [1, 2]);
         assert_eq!((list.namespace(), list.word(10)), (5, 2));
+        let [namespace, controller] = [Identify::ZonedNamespace(5), Identify::ZonedController]
+            .map(|what| Command::identify(what, [1, 2]));
+        assert_eq!([10, 11].map(|number| namespace.word(number)), [5, 2 << 24]);
+        assert_eq!([1, 10, 11].map(|number| controller.word(number)), [0, 6, 2 << 24]);
+        assert_eq!(Command::identify(Identify::Descriptors(5), [1, 2]).word(10), 3);
         assert_eq!(Command::abort(2, 9).word(10), 9 << 16 | 2);
         assert_eq!(Command::error_log(4, [0; 2]).word(10), 63 << 16 | 1);
         let forced = Command::write(7, 2, 8, [0x1000, 0]).with_force_unit_access();
@@ -365,6 +423,14 @@ mod tests {
         let mut range = [0; 32];
         (range[8], range[9], range[15], range[16], range[17]) = (2, 1, 9, 0xff, 0xff);
         assert_eq!(copied_range(9 << 56 | 0x0102, 1 << 16), range);
+        let append = Command::append(7, 0x1_0000_0000, 8, [0x1000, 0x2000]);
+        assert_eq!(append.0, [0x0000_0007_0000_007d, 0, 0, 0x1000, 0x2000, 0x1_0000_0000, 7, 0]);
+        let reset = Command::manage_zones(7, Some(0x1_0000_0000), ZoneAction::Reset);
+        assert_eq!(reset.0, [0x0000_0007_0000_0079, 0, 0, 0, 0, 0x1_0000_0000, 4 << 32, 0]);
+        let all = Command::manage_zones(7, None, ZoneAction::Finish);
+        assert_eq!([10, 13].map(|number| all.word(number)), [0, 0x102]);
+        let report = Command::report_zones(7, 9, Some(ZoneState::Full), 4096, [0x1000, 0x2000]);
+        assert_eq!(report.0, [0x0000_0007_0000_007a, 0, 0, 0x1000, 0x2000, 9, 0x1_0500_0000_03ff, 0]);
         let deallocate = Command::deallocate(1, 256, [0; 2]);
         assert_eq!([10, 11].map(|number| deallocate.word(number)), [255, 4]);
         assert_eq!(deallocated_range(0x0102, 3), [0, 0, 0, 0, 3, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);

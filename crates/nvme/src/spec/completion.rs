@@ -11,15 +11,15 @@ pub struct Completion(pub [u64; COMPLETION_BYTES / 8]);
 
 impl Completion {
     /// Encodes a completion. `queue` and `head` are of the submission queue; `phase` is the phase tag.
-    pub fn new(identifier: u16, status: Status, result: u32, queue: u16, head: u16, phase: bool) -> Self {
+    pub fn new(identifier: u16, status: Status, result: u64, queue: u16, head: u16, phase: bool) -> Self {
         let flags = u64::from(identifier) | u64::from(phase) << 16 | u64::from(status.0) << 17;
-        Self([result.into(), u64::from(head) | u64::from(queue) << 16 | flags << 32])
+        Self([result, u64::from(head) | u64::from(queue) << 16 | flags << 32])
     }
 
-    /// Dword 0, specific to the command.
+    /// Dwords 0 and 1, specific to the command. Most commands have at most dword 0, and reserve the other.
     #[inline]
-    pub fn result(&self) -> u32 {
-        self.0[0] as u32
+    pub fn result(&self) -> u64 {
+        self.0[0]
     }
 
     /// Submission queue head (SQHD): how far the controller has fetched.
@@ -59,7 +59,7 @@ mod tests {
     proptest! {
         #[test]
         fn completions_are_read_back(
-            identifier: u16, status in 0_u16..1 << 15, result: u32, queue: u16, head: u16, phase: bool,
+            identifier: u16, status in 0_u16..1 << 15, result: u64, queue: u16, head: u16, phase: bool,
         ) {
             let completion = Completion::new(identifier, Status(status), result, queue, head, phase);
             prop_assert_eq!(

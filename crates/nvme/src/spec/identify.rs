@@ -220,8 +220,7 @@ const BLOCK_SHIFTS: std::ops::RangeInclusive<u8> = 9..=16;
 impl Namespace {
     /// Decodes the structure. `None` if the namespace is inactive or its LBA format is unsupported.
     pub fn read(bytes: &Structure) -> Option<Self> {
-        let chosen = usize::from(bytes[26] & 0xf | bytes[26] >> 1 & 0x30);
-        let format = u32_at(bytes, 128 + 4 * chosen);
+        let format = u32_at(bytes, 128 + 4 * usize::from(lba_format(bytes)));
         let namespace = Self {
             blocks: u64_at(bytes, 0),
             block_shift: (format >> 16) as u8,
@@ -256,6 +255,34 @@ impl Namespace {
     pub fn bytes(&self) -> u64 {
         self.blocks * self.block_bytes()
     }
+}
+
+/// Type of a namespace identification descriptor: the command set (CSI).
+const COMMAND_SET: u8 = 4;
+
+/// The command set of a namespace, by its identification descriptors (Base, 5.17.2.3). The NVM command set if none says it.
+pub fn command_set(descriptors: &Structure) -> u8 {
+    let mut left = &descriptors[..];
+    while let [kind, length, _, _, rest @ ..] = left {
+        match (*kind, rest) {
+            (0, _) => break,
+            (COMMAND_SET, [command_set, ..]) => return *command_set,
+            _ => left = rest.get(usize::from(*length)..).unwrap_or_default(),
+        }
+    }
+    0
+}
+
+/// Encodes the identification descriptors of a namespace that tell only its command set, for emulated controllers.
+pub(crate) fn write_descriptors(command_set: u8) -> Structure {
+    let mut bytes = [0; STRUCTURE_BYTES];
+    (bytes[0], bytes[1], bytes[4]) = (COMMAND_SET, 1, command_set);
+    bytes
+}
+
+/// The LBA format that a namespace has, by its Identify data (FLBAS).
+pub(crate) fn lba_format(bytes: &Structure) -> u8 {
+    bytes[26] & 0xf | bytes[26] >> 1 & 0x30
 }
 
 /// NSIDs of an Active Namespace ID list.
@@ -352,6 +379,7 @@ mod tests {
                 prop_assert!(namespace.bytes() >= 512);
             }
             prop_assert!(active_namespaces(&bytes).count() <= 1024);
+            command_set(&bytes);
         }
     }
 
@@ -381,6 +409,17 @@ mod tests {
             [0, 1, 2, 3, 4].map(|slot| updates.can_write_slot(slot)),
             [false, false, true, true, false]
         );
+    }
+
+    #[test]
+    fn a_command_set_is_found_behind_other_descriptors() {
+        assert_eq!(command_set(&write_descriptors(2)), 2);
+        let mut bytes = [0; STRUCTURE_BYTES];
+        // EUI64, UUID, and the command set.
+        (bytes[0], bytes[1], bytes[12], bytes[13]) = (1, 8, 3, 16);
+        assert_eq!(command_set(&bytes), 0, "none says it");
+        (bytes[32], bytes[33], bytes[36]) = (4, 1, 2);
+        assert_eq!(command_set(&bytes), 2);
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Capabilities {
         self.0 >> 37 & 1 == 1
     }
 
+    /// Whether other command sets may be enabled besides the NVM command set (CSS).
+    pub fn has_further_command_sets(self) -> bool {
+        self.0 >> 43 & 1 == 1
+    }
+
     /// Smallest and largest memory page size (MPSMIN, MPSMAX).
     pub fn page_bytes(self) -> [u64; 2] {
         [48, 52].map(|bit| 4096 << (self.0 >> bit & 0xf))
@@ -79,6 +84,12 @@ impl Configuration {
     pub fn enabled(page_bytes: u64) -> Self {
         let page = page_bytes.max(4096).ilog2() - 12;
         Self(1 | page << 7 | Self::SUBMISSION_ENTRY_SHIFT << 16 | Self::COMPLETION_ENTRY_SHIFT << 20)
+    }
+
+    /// With all command sets that the controller supports (CSS).
+    #[must_use]
+    pub fn with_all_command_sets(self) -> Self {
+        Self(self.0 | 6 << 4)
     }
 
     /// Requests a normal shutdown (SHN).
@@ -146,12 +157,14 @@ mod tests {
         let doorbells = [capabilities.submission_doorbell(3), capabilities.completion_doorbell(3)];
         assert_eq!(doorbells, [0x1018, 0x101c]);
         assert_eq!(Capabilities(2 << 32).completion_doorbell(1), 0x1030);
+        assert!(!capabilities.has_further_command_sets() && Capabilities(1 << 43).has_further_command_sets());
     }
 
     #[test]
     fn configurations_list_their_parts() {
         let configuration = Configuration::enabled(4096);
         assert_eq!(configuration.0, 0x0046_0001);
+        assert_eq!(configuration.with_all_command_sets().0, 0x0046_0061);
         assert!(configuration.is_enabled() && !configuration.is_shutting_down());
         assert!(configuration.shutting_down().is_shutting_down());
         assert_eq!(Configuration::enabled(16_384).page_bytes(), 16_384);

@@ -52,6 +52,14 @@ const MEANINGS: &[(u8, u8, &str)] = &[
     (1, 0x80, "conflicting attributes"),
     (1, 0x82, "attempted write to read only range"),
     (1, 0x83, "command size limit exceeded"),
+    (1, 0xb8, "zone boundary error"),
+    (1, 0xb9, "zone is full"),
+    (1, 0xba, "zone is read only"),
+    (1, 0xbb, "zone is offline"),
+    (1, 0xbc, "zone invalid write"),
+    (1, 0xbd, "too many active zones"),
+    (1, 0xbe, "too many open zones"),
+    (1, 0xbf, "invalid zone state transition"),
     (2, 0x80, "write fault"),
     (2, 0x81, "unrecovered read error"),
     (2, 0x82, "end-to-end guard check error"),
@@ -101,6 +109,22 @@ impl Status {
     pub const SELF_TEST_IN_PROGRESS: Self = Self::of(1, 0x1d);
     /// A Copy exceeds a limit of the namespace.
     pub const SIZE_LIMIT: Self = Self::of(1, 0x83);
+    /// The blocks reach beyond a zone, or beyond what can be written of it.
+    pub const ZONE_BOUNDARY: Self = Self::of(1, 0xb8);
+    /// The zone is full.
+    pub const ZONE_FULL: Self = Self::of(1, 0xb9);
+    /// The zone can't be written any more.
+    pub const ZONE_READ_ONLY: Self = Self::of(1, 0xba);
+    /// The zone can neither be read nor written.
+    pub const ZONE_OFFLINE: Self = Self::of(1, 0xbb);
+    /// The write does not begin at the zone's write pointer.
+    pub const ZONE_INVALID_WRITE: Self = Self::of(1, 0xbc);
+    /// As many zones are active as the controller allows.
+    pub const TOO_MANY_ACTIVE_ZONES: Self = Self::of(1, 0xbd);
+    /// As many zones are open as the controller allows.
+    pub const TOO_MANY_OPEN_ZONES: Self = Self::of(1, 0xbe);
+    /// The zone's state does not allow the action.
+    pub const INVALID_ZONE_TRANSITION: Self = Self::of(1, 0xbf);
     /// The data can't be read from the media.
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     /// The data can't be written to the media.
