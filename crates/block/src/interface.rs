@@ -14,12 +14,13 @@ use crate::c_types::{
     CBLK_OPN_VIRT_LUN,
 };
 use crate::open_chunk::{Access, Issue, OpenChunk, Options, Which};
-use crate::queue::{Buffer, Kind, UserStatus};
+use crate::queue::{Buffer, Kind, NewCommand, UserStatus};
 use crate::table;
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 
 /// Opens a chunk.
 fn open(path: &Path, commands: c_int, mode: c_int, flags: c_int) -> Result<c_int, Errno> {
@@ -68,7 +69,8 @@ impl Transfer {
     /// The buffer has as many bytes as the blocks, and nothing else uses it until the command has ended.
     unsafe fn blocking(self) -> Result<Issue, Errno> {
         // SAFETY: the caller's promise.
-        unsafe { self.issue(None, None, true, true) }
+        let command = unsafe { self.command(None, None, false) }?;
+        Ok(Issue { command, first: self.first, waits: true, rings: true })
     }
 
     /// An asynchronous command, with what its flags ask for.
@@ -83,38 +85,29 @@ impl Transfer {
         rings: bool,
     ) -> Result<Issue, Errno> {
         let user_tag = (flags & CBLK_ARW_USER_TAG_FLAG != 0).then_some(tag);
-        let has_status = flags & CBLK_ARW_USER_STATUS_FLAG != 0;
-        if has_status && status.is_null() {
-            return Err(Errno::INVAL);
-        }
-        // SAFETY: the caller's promise.
-        let status = has_status.then(|| unsafe { UserStatus::new(status) });
+        let status = match NonNull::new(status) {
+            _ if flags & CBLK_ARW_USER_STATUS_FLAG == 0 => None,
+            // SAFETY: the caller's promise.
+            Some(status) => Some(unsafe { UserStatus::new(status) }),
+            None => return Err(Errno::INVAL),
+        };
         // SAFETY: the same.
-        unsafe { self.issue(user_tag, status, flags & CBLK_ARW_WAIT_CMD_FLAGS != 0, rings) }
+        let command = unsafe { self.command(user_tag, status, true) }?;
+        Ok(Issue { command, first: self.first, waits: flags & CBLK_ARW_WAIT_CMD_FLAGS != 0, rings })
     }
 
-    unsafe fn issue(
+    unsafe fn command(
         self,
         user_tag: Option<i32>,
         status: Option<UserStatus>,
-        waits: bool,
-        rings: bool,
-    ) -> Result<Issue, Errno> {
+        is_async: bool,
+    ) -> Result<NewCommand, Errno> {
         if self.buffer.is_null() {
             return Err(Errno::INVAL);
         }
         // SAFETY: the caller's promise.
         let buffer = unsafe { Buffer::new(self.buffer.cast()) };
-        Ok(Issue {
-            kind: self.kind,
-            buffer,
-            first: self.first,
-            blocks: self.blocks,
-            user_tag,
-            status,
-            waits,
-            rings,
-        })
+        Ok(NewCommand { kind: self.kind, buffer, blocks: self.blocks, is_async, user_tag, status })
     }
 }
 

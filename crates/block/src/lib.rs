@@ -34,6 +34,7 @@ pub mod c_types;
 mod counts;
 pub mod direct_queue;
 mod disk;
+mod ended;
 mod errno;
 pub mod interface;
 mod open_chunk;

@@ -3,8 +3,8 @@
 use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
 use crate::disk::Disk;
 use crate::errno::errno_of;
-use crate::queue::{Awaited, Buffer, Kind, NewCommand, Queue, Run, UserStatus};
-use crate::space::{Extent, Fixed, Parts, Space};
+use crate::queue::{Awaited, Kind, NewCommand, Queue, Run};
+use crate::space::{Extent, Extents, Parts, Space};
 use crate::tags::Tags;
 use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
 use rustix::io::Errno;
@@ -53,15 +53,11 @@ pub(crate) struct Options {
     pub(crate) has_threads: bool,
 }
 
-/// An asynchronous or blocking command.
+/// An asynchronous or blocking command, to be begun.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Issue {
-    pub(crate) kind: Kind,
-    pub(crate) buffer: Buffer,
+    pub(crate) command: NewCommand,
     pub(crate) first: i64,
-    pub(crate) blocks: usize,
-    pub(crate) user_tag: Option<i32>,
-    pub(crate) status: Option<UserStatus>,
     /// Whether to wait for a free tag.
     pub(crate) waits: bool,
     /// Whether the disk sees it at once.
@@ -101,17 +97,18 @@ pub(crate) struct OpenChunk {
 }
 
 /// The number of this thread, in the order of their first commands.
+#[inline]
 fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static NUMBER: Cell<Option<usize>> = const { Cell::new(None) });
-    NUMBER.with(|number| match number.get() {
-        Some(number) => number,
-        None => {
-            let next = THREADS.fetch_add(1, Ordering::Relaxed);
-            number.set(Some(next));
-            next
-        }
-    })
+    const NONE: usize = usize::MAX;
+    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(NONE) });
+    let number = NUMBER.get();
+    if number != NONE {
+        return number;
+    }
+    let next = THREADS.fetch_add(1, Ordering::Relaxed);
+    NUMBER.set(next);
+    next
 }
 
 impl OpenChunk {
@@ -159,11 +156,17 @@ impl OpenChunk {
     }
 
     /// This thread's queue, with its place among them.
+    #[inline]
     fn queue(&self) -> Result<(usize, &Arc<Queue>), Errno> {
         let place = thread_number() % self.queues.len();
-        if let Some(queue) = self.queues[place].get() {
-            return Ok((place, queue));
+        match self.queues[place].get() {
+            Some(queue) => Ok((place, queue)),
+            None => self.open_queue(place),
         }
+    }
+
+    #[cold]
+    fn open_queue(&self, place: usize) -> Result<(usize, &Arc<Queue>), Errno> {
         match self.new_queue() {
             Ok(queue) => Ok((place, self.queues[place].get_or_init(|| Arc::new(queue)))),
             // No more of them: share another thread's.
@@ -180,44 +183,57 @@ impl OpenChunk {
     ///
     /// # Errors
     /// `EINVAL` for blocks that the chunk does not have or take, `EWOULDBLOCK` or `EBUSY` without a free tag.
-    pub(crate) fn begin(&self, issue: &Issue, is_async: bool) -> Result<u32, Errno> {
-        let first = u64::try_from(issue.first).map_err(|_| Errno::INVAL)?;
+    pub(crate) fn begin(&self, issue: &Issue) -> Result<u32, Errno> {
         self.check(issue)?;
-        let (place, queue) = self.queue()?;
-        let blocks = issue.blocks as u64;
-        // The blocks stay the chunk's until the command is in the queue, where a change of size sees it.
-        let mut fixed = self.space.fix();
-        let mut runs = self.runs(&fixed, first, blocks)?;
+        let first = u64::try_from(issue.first).map_err(|_| Errno::INVAL)?;
+        let blocks = issue.command.blocks as u64;
+        match &self.space {
+            Space::Physical(all) => {
+                let run = self.run(Extent { first, blocks }.within(*all)?, 0);
+                let tag = self.tags.take().map_or_else(|| self.wait_for_tag(issue.waits), Ok)?;
+                self.begin_runs(tag, issue, &[run])
+            }
+            Space::Virtual(parts) => self.begin_virtual(parts, first, issue),
+        }
+    }
+
+    /// Begins a command of a virtual LUN. Its blocks stay the chunk's until the command is in the queue, where a change of size sees it.
+    #[inline(never)]
+    fn begin_virtual(&self, parts: &Parts, first: u64, issue: &Issue) -> Result<u32, Errno> {
+        let mut fixed = parts.fix();
+        let mut runs = self.runs(&fixed, first, issue)?;
         let tag = match self.tags.take() {
             Some(tag) => tag,
             None => {
                 // Whoever waits for a tag must not hold up a change of size.
                 drop(fixed);
                 let tag = self.wait_for_tag(issue.waits)?;
-                fixed = self.space.fix();
-                runs = self.runs(&fixed, first, blocks).inspect_err(|_| self.tags.free(tag, None))?;
+                fixed = parts.fix();
+                runs = self.runs(&fixed, first, issue).inspect_err(|_| self.tags.free(tag, None))?;
                 tag
             }
         };
-        if let Some(chosen) = issue.user_tag {
+        let begun = self.begin_runs(tag, issue, &runs);
+        drop(fixed);
+        begun
+    }
+
+    /// Begins a command in this thread's queue. The tag is freed if that fails.
+    // Within the functions that call it, as others below it: each call takes some 15 instructions.
+    #[inline(always)]
+    fn begin_runs(&self, tag: u32, issue: &Issue, runs: &[Run]) -> Result<u32, Errno> {
+        let command = &issue.command;
+        let (place, queue) = self.queue().inspect_err(|_| self.tags.free(tag, None))?;
+        if let Some(chosen) = command.user_tag {
             self.tags.choose(chosen, tag);
         }
         self.tags.assign(tag, place);
-        let command = NewCommand {
-            kind: issue.kind,
-            buffer: issue.buffer,
-            blocks: issue.blocks,
-            is_async,
-            user_tag: issue.user_tag,
-            status: issue.status,
-        };
-        let begun = queue.begin(tag, command, runs.iter(), &self.tags, issue.rings);
-        drop(fixed);
+        let begun = queue.begin(tag, command, runs, &self.tags, issue.rings);
         if let Err(error) = begun {
-            self.tags.free(tag, issue.user_tag);
+            self.tags.free(tag, command.user_tag);
             return Err(error);
         }
-        if issue.status.is_some() {
+        if command.status.is_some() {
             self.start_updater(place, queue);
         }
         Ok(tag)
@@ -231,28 +247,36 @@ impl OpenChunk {
         self.queue()?.1.flush(&self.tags)
     }
 
+    #[inline(always)]
     fn check(&self, issue: &Issue) -> Result<(), Errno> {
         let Access { reads, writes } = self.options.access;
-        let is_allowed = if issue.kind == Kind::Read { reads } else { writes };
-        let is_short = issue.blocks as u64 <= self.max_transfer_blocks;
+        let NewCommand { kind, blocks, status, .. } = issue.command;
+        let is_allowed = if kind == Kind::Read { reads } else { writes };
+        let is_short = blocks as u64 <= self.max_transfer_blocks;
         let is_open = !self.is_closing.load(Ordering::Acquire);
         // Without threads nobody would update it.
-        let has_updater = issue.status.is_none() || self.options.has_threads;
+        let has_updater = status.is_none() || self.options.has_threads;
         (is_allowed && is_short && is_open && has_updater).then_some(()).ok_or(Errno::INVAL)
     }
 
-    /// The disk's blocks for a chunk's.
-    fn runs(&self, fixed: &Fixed<'_>, first: u64, blocks: u64) -> Result<Runs, Errno> {
-        let shift = self.block_shift;
-        let (mut runs, mut offset) = (Runs::default(), 0);
-        fixed.find(first, blocks, |Extent { first, blocks }| {
-            runs.push(Run { first: first << shift, blocks: blocks << shift, offset });
-            offset += (blocks * BLOCK_BYTES) as usize;
+    /// The disk's blocks for a virtual LUN's.
+    fn runs(&self, fixed: &Extents, first: u64, issue: &Issue) -> Result<Vec<Run>, Errno> {
+        let (mut runs, mut offset) = (Vec::new(), 0);
+        fixed.find(first, issue.command.blocks as u64, |extent| {
+            runs.push(self.run(extent, offset));
+            offset += (extent.blocks * BLOCK_BYTES) as usize;
         })?;
         Ok(runs)
     }
 
+    /// The same in the disk's blocks.
+    fn run(&self, Extent { first, blocks }: Extent, offset: usize) -> Run {
+        let shift = self.block_shift;
+        Run { first: first << shift, blocks: blocks << shift, offset }
+    }
+
     /// A tag, where none was free.
+    #[cold]
     fn wait_for_tag(&self, waits: bool) -> Result<u32, Errno> {
         let [at_first, failed] = &self.without_tag;
         at_first.fetch_add(1, Ordering::Relaxed);
@@ -287,6 +311,7 @@ impl OpenChunk {
     }
 
     /// Starts the thread that updates statuses of a queue's commands.
+    #[cold]
     fn start_updater(&self, place: usize, queue: &Arc<Queue>) {
         self.updaters[place].call_once(|| {
             let (queue, tags) = (Arc::clone(queue), Arc::clone(&self.tags));
@@ -301,7 +326,7 @@ impl OpenChunk {
     /// # Errors
     /// As for [`begin`](Self::begin), and the command's.
     pub(crate) fn execute(&self, issue: &Issue) -> Result<usize, Errno> {
-        let tag = self.begin(issue, false)?;
+        let tag = self.begin(issue)?;
         loop {
             if let Some(blocks) = self.take(tag, true)? {
                 return Ok(blocks);
@@ -320,33 +345,36 @@ impl OpenChunk {
         waits: bool,
         harvests: bool,
     ) -> (Option<i32>, Result<usize, Errno>) {
+        if let Which::Next = which {
+            return self.next_result(waits, harvests);
+        }
         loop {
-            match which {
-                Which::Next => {
-                    if let Some((tag, result)) = self.take_next(harvests) {
-                        return (Some(tag), result);
-                    }
-                    if self.tags.in_use() == 0 {
-                        return (None, Err(Errno::NOENT));
-                    }
-                    if !waits {
-                        return (None, Ok(0));
-                    }
-                    self.wait_for_any();
-                }
-                Which::Command(_) | Which::Chosen(_) => {
-                    let taken =
-                        self.tag_of(which, harvests).and_then(|tag| Ok((tag, self.take(tag, harvests)?)));
-                    match taken {
-                        Ok((tag, None)) if waits => self.wait_for(tag),
-                        taken => return (None, taken.map(|(_, blocks)| blocks.unwrap_or(0))),
-                    }
-                }
+            let taken = self.tag_of(which, harvests).and_then(|tag| Ok((tag, self.take(tag, harvests)?)));
+            match taken {
+                Ok((tag, None)) if waits => self.wait_for(tag),
+                taken => return (None, taken.map(|(_, blocks)| blocks.unwrap_or(0))),
             }
         }
     }
 
+    /// The same for the command that ended next.
+    fn next_result(&self, waits: bool, harvests: bool) -> (Option<i32>, Result<usize, Errno>) {
+        loop {
+            if let Some((tag, result)) = self.take_next(harvests) {
+                return (Some(tag), result);
+            }
+            if self.tags.in_use() == 0 {
+                return (None, Err(Errno::NOENT));
+            }
+            if !waits {
+                return (None, Ok(0));
+            }
+            self.wait_for_any();
+        }
+    }
+
     /// The tag that a caller's stands for.
+    #[inline]
     fn tag_of(&self, which: Which, harvests: bool) -> Result<u32, Errno> {
         match which {
             Which::Command(tag) => {
@@ -363,6 +391,7 @@ impl OpenChunk {
         }
     }
 
+    #[inline(always)]
     fn take(&self, tag: u32, harvests: bool) -> Result<Option<usize>, Errno> {
         let place = self.tags.queue_of(tag).ok_or(Errno::NOMSG)?;
         let queue = self.queues[place].get().ok_or(Errno::NOMSG)?;
@@ -377,12 +406,14 @@ impl OpenChunk {
             .find_map(|queue| queue.take_next(&self.tags, harvests))
     }
 
+    #[cold]
     fn wait_for(&self, tag: u32) {
         if let Some(queue) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get()) {
             queue.wait(&self.tags, LOOK_AFTER, Awaited::Command(tag));
         }
     }
 
+    #[cold]
     fn wait_for_any(&self) {
         let busy: Vec<_> = self.open_queues().filter(|(_, queue)| queue.is_in_flight()).collect();
         match &busy[..] {
@@ -528,26 +559,6 @@ impl OpenChunk {
         };
         let tags = Tags::new(self.tags.number() as u16);
         Ok(Self::with(disk, Options { access: wanted, ..self.options }, space, tags))
-    }
-}
-
-/// Runs of a command: nearly always one, which needs no allocation.
-#[derive(Debug, Default)]
-struct Runs {
-    first: Option<Run>,
-    more: Vec<Run>,
-}
-
-impl Runs {
-    fn push(&mut self, run: Run) {
-        match self.first {
-            None => self.first = Some(run),
-            Some(_) => self.more.push(run),
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Run> {
-        self.first.into_iter().chain(self.more.iter().copied())
     }
 }
 

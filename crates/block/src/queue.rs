@@ -7,6 +7,7 @@
 
 use crate::c_types::{ArwStatus, CBLK_ARW_STATUS_FAIL, CBLK_ARW_STATUS_PENDING, CBLK_ARW_STATUS_SUCCESS};
 use crate::counts::Counts;
+use crate::ended::Ended;
 use crate::errno::{errno_of, of_io};
 use crate::tags::Tags;
 use nvme::chunk::{Chunk, ChunkError};
@@ -14,12 +15,16 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Polls of a disk without a descriptor to sleep on, before another thread may run.
 const POLLS: u32 = 64;
+
+/// The most blocks that one request zeroes.
+const UNMAP_BLOCKS_MAX: u64 = 1 << 16;
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +69,7 @@ impl Buffer {
 
 /// A status that a caller polls.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UserStatus(*mut ArwStatus);
+pub(crate) struct UserStatus(NonNull<ArwStatus>);
 
 // SAFETY: as for `Buffer`.
 unsafe impl Send for UserStatus {}
@@ -72,7 +77,7 @@ unsafe impl Send for UserStatus {}
 impl UserStatus {
     /// # Safety
     /// The structure lives until the command has ended, and the caller only reads it until then.
-    pub(crate) unsafe fn new(at: *mut ArwStatus) -> Self {
+    pub(crate) unsafe fn new(at: NonNull<ArwStatus>) -> Self {
         Self(at)
     }
 
@@ -91,11 +96,12 @@ impl UserStatus {
 
     /// Writes the status last: a caller who sees it sees the rest, and a read's data.
     fn store(self, status: i32, blocks: usize, errno: i32) {
+        let at = self.0.as_ptr();
         // SAFETY: `new` was promised that the structure lives, and that the caller writes nothing to it.
         unsafe {
-            (*self.0).blocks_transferred = blocks;
-            (*self.0).fail_errno = errno;
-            AtomicI32::from_ptr(&raw mut (*self.0).status).store(status, Ordering::Release);
+            (*at).blocks_transferred = blocks;
+            (*at).fail_errno = errno;
+            AtomicI32::from_ptr(&raw mut (*at).status).store(status, Ordering::Release);
         }
     }
 }
@@ -118,14 +124,6 @@ struct Command {
     /// Parts that have not ended.
     parts: u32,
     error: Option<Errno>,
-    /// Distinguishes it from others that have had its tag.
-    number: u64,
-}
-
-impl Command {
-    fn result(&self) -> Result<usize, Errno> {
-        self.error.map_or(Ok(self.is.blocks), Err)
-    }
 }
 
 /// Blocks of the disk that a command's part transfers or zeroes.
@@ -145,31 +143,47 @@ struct Part {
     run: Run,
 }
 
+/// How a part was begun.
+enum Begun {
+    InFlight,
+    /// No slot is free.
+    NoSlot,
+    /// It has ended already, perhaps with an error.
+    Ended(Option<Errno>),
+}
+
 /// The commands of a queue, with its disk.
 #[derive(Debug)]
 struct Commands {
     disk: Chunk,
     block_shift: u32,
-    /// By tag.
-    commands: Vec<Option<Command>>,
+    /// The most blocks of a request of the disk.
+    request_blocks: u64,
+    tagged: Tagged,
     /// By the disk's slot.
     parts: Vec<Option<Part>>,
     /// Those that are.
     in_flight: usize,
     /// Parts for which no slot was free.
     backlog: VecDeque<Part>,
-    /// Asynchronous commands that have ended, by tag and number. Their results may have been fetched since.
-    ended: VecDeque<(u32, u64)>,
-    number: u64,
-    /// Commands that one harvest ends; kept to avoid an allocation for each.
-    finished: Vec<u32>,
-    /// Commands in flight whose status their caller polls.
-    polled_statuses: usize,
-    counts: Counts,
     /// `None` for a disk that must be polled.
     events: Option<Arc<Events>>,
     /// A thread sleeps until the disk has completed something.
     has_sleeper: bool,
+    /// Threads that wait for a change.
+    waiters: usize,
+}
+
+/// Commands that have tags.
+#[derive(Debug)]
+struct Tagged {
+    /// By tag.
+    commands: Vec<Option<Command>>,
+    /// Asynchronous commands that have ended, and whose results were not fetched.
+    ended: Ended,
+    /// Commands in flight whose status their caller polls.
+    polled_statuses: usize,
+    counts: Counts,
 }
 
 /// What a thread waits for.
@@ -214,34 +228,40 @@ impl Queue {
             }
             None => None,
         };
-        let commands = Commands {
-            block_shift: disk.block_bytes().trailing_zeros(),
-            parts: vec![None; disk.requests()],
-            disk,
-            in_flight: 0,
+        let block_shift = disk.block_bytes().trailing_zeros();
+        let tagged = Tagged {
             commands: vec![None; tags],
-            backlog: VecDeque::new(),
-            ended: VecDeque::new(),
-            number: 0,
-            finished: Vec::new(),
+            ended: Ended::new(tags),
             polled_statuses: 0,
             counts: Counts::default(),
+        };
+        let commands = Commands {
+            block_shift,
+            request_blocks: (disk.request_bytes() >> block_shift) as u64,
+            parts: vec![None; disk.requests()],
+            disk,
+            tagged,
+            in_flight: 0,
+            backlog: VecDeque::new(),
             events,
             has_sleeper: false,
+            waiters: 0,
         };
         Ok(Self { commands: Mutex::new(Some(commands)), changed: Condvar::new() })
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Option<Commands>> {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a command under a tag. If `rings`, the disk sees it at once.
+    /// Begins a command under a tag, on these blocks of the disk. If `rings`, the disk sees it at once.
+    #[inline(always)]
     pub(crate) fn begin(
         &self,
         tag: u32,
-        command: NewCommand,
-        runs: impl Iterator<Item = Run>,
+        command: &NewCommand,
+        runs: &[Run],
         tags: &Tags,
         rings: bool,
     ) -> Result<(), Errno> {
@@ -257,7 +277,7 @@ impl Queue {
         if has_ended {
             self.wake(commands);
         } else if command.status.is_some() {
-            self.changed.notify_all();
+            self.notify(commands);
         }
         Ok(())
     }
@@ -290,34 +310,36 @@ impl Queue {
 
     /// Processes completions, unless `harvests` is false, and fetches a command's result: `Ok(None)` if it has not ended, and an error of its
     /// own or `ENOMSG` if its result was fetched before.
+    #[inline(always)]
     pub(crate) fn take(&self, tag: u32, tags: &Tags, harvests: bool) -> Result<Option<usize>, Errno> {
         let mut lock = self.lock();
         let commands = lock.as_mut().ok_or(Errno::INVAL)?;
-        if harvests && commands.command(tag)?.parts > 0 {
-            self.harvest(commands, tags);
+        if commands.tagged.is_in_flight(tag)? {
+            if harvests {
+                self.harvest(commands, tags);
+            }
+            if commands.tagged.is_in_flight(tag)? {
+                commands.tagged.counts.without_completion += 1;
+                return Ok(None);
+            }
         }
-        if commands.command(tag)?.parts > 0 {
-            commands.counts.without_completion += 1;
-            return Ok(None);
-        }
-        commands.finish(tag, tags).map(Some)
+        commands.tagged.finish(tag, tags).map(Some)
     }
 
     /// Fetches the result of the asynchronous command that ended first, with the tag that its caller knows.
     pub(crate) fn take_next(&self, tags: &Tags, harvests: bool) -> Option<(i32, Result<usize, Errno>)> {
         let mut lock = self.lock();
         let commands = lock.as_mut()?;
-        if harvests && commands.ended.is_empty() {
+        if harvests && commands.tagged.ended.is_empty() {
             self.harvest(commands, tags);
         }
-        while let Some((tag, number)) = commands.ended.pop_front() {
-            if let Some(command) = commands.command(tag).ok().filter(|command| command.number == number) {
-                let known = command.is.user_tag.unwrap_or(tag as i32);
-                return Some((known, commands.finish(tag, tags)));
-            }
-        }
-        commands.counts.without_completion += 1;
-        None
+        let tagged = &mut commands.tagged;
+        let Some(tag) = tagged.ended.first() else {
+            tagged.counts.without_completion += 1;
+            return None;
+        };
+        let known = tagged.commands[tag as usize].and_then(|command| command.is.user_tag);
+        Some((known.unwrap_or(tag as i32), tagged.finish(tag, tags)))
     }
 
     /// Processes completions.
@@ -344,8 +366,7 @@ impl Queue {
             return self.spin();
         };
         if commands.has_sleeper || !commands.is_in_flight() {
-            drop(self.changed.wait_timeout(lock, at_most));
-            return;
+            return self.wait_for_change(lock, Some(at_most));
         }
         if !commands.disk.announce_sleep() {
             self.harvest(commands, tags);
@@ -364,7 +385,31 @@ impl Queue {
         commands.has_sleeper = false;
         self.harvest(commands, tags);
         // Another thread may have to sleep in this one's place.
-        self.changed.notify_all();
+        self.notify(commands);
+    }
+
+    /// Sleeps until another thread notes a change.
+    fn wait_for_change(&self, mut lock: MutexGuard<'_, Option<Commands>>, at_most: Option<Duration>) {
+        if let Some(commands) = lock.as_mut() {
+            commands.waiters += 1;
+        }
+        let mut lock = match at_most {
+            Some(at_most) => {
+                let waited = self.changed.wait_timeout(lock, at_most);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.changed.wait(lock).unwrap_or_else(PoisonError::into_inner),
+        };
+        if let Some(commands) = lock.as_mut() {
+            commands.waiters -= 1;
+        }
+    }
+
+    /// Wakes threads that wait for a change. Without one it costs no system call.
+    fn notify(&self, commands: &Commands) {
+        if commands.waiters > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Lets some time pass without the lock.
@@ -384,9 +429,9 @@ impl Queue {
         ended
     }
 
-    /// Wakes threads that wait.
+    /// Wakes threads that wait, also the one that sleeps until the disk has completed something.
     fn wake(&self, commands: &Commands) {
-        self.changed.notify_all();
+        self.notify(commands);
         if let Some(events) = commands.events.as_ref().filter(|_| commands.has_sleeper) {
             let _ = rustix::io::write(&events.wake, &1_u64.to_ne_bytes());
         }
@@ -398,11 +443,11 @@ impl Queue {
             let lock = self.lock();
             match lock.as_ref() {
                 None => return,
-                Some(commands) if commands.polled_statuses > 0 => {
+                Some(commands) if commands.tagged.polled_statuses > 0 => {
                     drop(lock);
                     self.wait(tags, Duration::from_millis(100), Awaited::More);
                 }
-                Some(_) => drop(self.changed.wait(lock)),
+                Some(_) => self.wait_for_change(lock, None),
             }
         }
     }
@@ -420,15 +465,11 @@ impl Queue {
 }
 
 impl Commands {
-    fn command(&self, tag: u32) -> Result<&Command, Errno> {
-        self.commands.get(tag as usize).and_then(Option::as_ref).ok_or(Errno::NOMSG)
-    }
-
     /// Another thread may have processed its completion.
     fn has_ended(&self, awaited: Awaited) -> bool {
         match awaited {
-            Awaited::Command(tag) => self.command(tag).map_or(true, |command| command.parts == 0),
-            Awaited::Any => !self.ended.is_empty(),
+            Awaited::Command(tag) => !self.tagged.is_in_flight(tag).unwrap_or(false),
+            Awaited::Any => !self.tagged.ended.is_empty(),
             Awaited::Idle => !self.is_in_flight(),
             Awaited::More => false,
         }
@@ -439,58 +480,78 @@ impl Commands {
     }
 
     /// Begins a command. Returns whether it has ended.
-    fn begin(&mut self, tag: u32, is: NewCommand, runs: impl Iterator<Item = Run>, tags: &Tags) -> bool {
-        self.number += 1;
-        self.polled_statuses += usize::from(is.status.is_some());
-        self.counts.begin(is.kind, is.is_async);
-        self.commands[tag as usize] = Some(Command { is, parts: 0, error: None, number: self.number });
-        let request_blocks = match is.kind {
-            Kind::Unmap => 1 << 16,
-            Kind::Read | Kind::Write => (self.disk.request_bytes() >> self.block_shift) as u64,
+    #[inline(always)]
+    fn begin(&mut self, tag: u32, is: &NewCommand, runs: &[Run], tags: &Tags) -> bool {
+        let blocks_max = if is.kind == Kind::Unmap { UNMAP_BLOCKS_MAX } else { self.request_blocks };
+        let (parts, error) = match runs {
+            // Nearly always.
+            [run] if run.blocks <= blocks_max => match self.begin_or_queue(Part { tag, run: *run }, is) {
+                Begun::Ended(error) => (0, error),
+                Begun::InFlight | Begun::NoSlot => (1, None),
+            },
+            runs => self.begin_parts(tag, is, runs, blocks_max),
         };
+        self.tagged.begin(tag, Command { is: *is, parts, error });
+        if parts == 0 {
+            self.tagged.end(tag, tags);
+        }
+        parts == 0
+    }
+
+    /// Begins a command in several parts. Returns how many have not ended, and the first error of the others.
+    #[inline(never)]
+    fn begin_parts(
+        &mut self,
+        tag: u32,
+        is: &NewCommand,
+        runs: &[Run],
+        blocks_max: u64,
+    ) -> (u32, Option<Errno>) {
+        let (mut parts, mut error) = (0, None);
         for run in runs {
-            let mut done = 0;
-            while done < run.blocks {
-                let blocks = request_blocks.min(run.blocks - done);
-                let offset = run.offset + ((done << self.block_shift) as usize);
-                let part = Part { tag, run: Run { first: run.first + done, blocks, offset } };
-                if let Some(command) = &mut self.commands[tag as usize] {
-                    command.parts += 1;
-                }
-                done += blocks;
-                if !self.backlog.is_empty() || !self.begin_part(part) {
-                    self.backlog.push_back(part);
+            let mut left = *run;
+            while left.blocks > 0 {
+                let run = Run { blocks: left.blocks.min(blocks_max), ..left };
+                left.first += run.blocks;
+                left.blocks -= run.blocks;
+                left.offset += (run.blocks << self.block_shift) as usize;
+                match self.begin_or_queue(Part { tag, run }, is) {
+                    Begun::InFlight | Begun::NoSlot => parts += 1,
+                    Begun::Ended(failed) => error = error.or(failed),
                 }
             }
         }
-        let has_ended = self.commands[tag as usize].is_some_and(|command| command.parts == 0);
-        if has_ended {
-            self.end(tag, tags);
-        }
-        has_ended
+        (parts, error)
     }
 
-    /// Begins a part's request. Returns false if no slot is free; after another error the part has ended.
-    fn begin_part(&mut self, part: Part) -> bool {
-        let Some(command) = &self.commands[part.tag as usize] else { return true };
+    /// Begins a part after those that wait for slots.
+    #[inline(always)]
+    fn begin_or_queue(&mut self, part: Part, is: &NewCommand) -> Begun {
+        let begun = if self.backlog.is_empty() { self.begin_part(part, is) } else { Begun::NoSlot };
+        if let Begun::NoSlot = begun {
+            self.backlog.push_back(part);
+        }
+        begun
+    }
+
+    /// Begins the request of a command's part.
+    #[inline(always)]
+    fn begin_part(&mut self, part: Part, is: &NewCommand) -> Begun {
         let Run { first, blocks, offset } = part.run;
         let bytes = (blocks << self.block_shift) as usize;
-        let begun = match command.is.kind {
+        let begun = match is.kind {
             Kind::Read => {
                 // SAFETY: the part is within the command's data, which nothing else uses before its request is begun.
-                let into = unsafe { command.is.buffer.part_mut(offset, bytes) };
+                let into = unsafe { is.buffer.part_mut(offset, bytes) };
                 // What fails here fails as a request, too.
                 if let Ok(true) = self.disk.read_cached(first, into) {
-                    if let Some(command) = &mut self.commands[part.tag as usize] {
-                        command.parts -= 1;
-                    }
-                    return true;
+                    return Begun::Ended(None);
                 }
                 self.disk.begin_read(first, blocks)
             }
             Kind::Write => {
                 // SAFETY: the part is within the command's data, and the command has not ended.
-                self.disk.begin_write(first, unsafe { command.is.buffer.part(offset, bytes) })
+                self.disk.begin_write(first, unsafe { is.buffer.part(offset, bytes) })
             }
             Kind::Unmap => self.disk.begin_write_zeroes(first, blocks),
         };
@@ -498,87 +559,114 @@ impl Commands {
             Ok(request) => {
                 self.parts[request.slot()] = Some(part);
                 self.in_flight += 1;
+                Begun::InFlight
             }
-            Err(ChunkError::NoFreeSlot { .. }) => return false,
-            Err(error) => {
-                if let Some(command) = &mut self.commands[part.tag as usize] {
-                    command.error.get_or_insert(errno_of(&error));
-                    command.parts -= 1;
-                }
-            }
+            Err(ChunkError::NoFreeSlot { .. }) => Begun::NoSlot,
+            Err(error) => Begun::Ended(Some(errno_of(&error))),
         }
-        true
     }
 
     /// Processes completions, and begins parts for which slots are free again. Returns how many commands have ended.
     fn harvest(&mut self, tags: &Tags) -> usize {
-        let mut finished = std::mem::take(&mut self.finished);
-        let Self { disk, commands, parts, block_shift, in_flight, .. } = self;
+        let Self { disk, tagged, parts, block_shift, in_flight, .. } = self;
+        let mut ended = 0;
         disk.poll(|completion| {
             let Some(part) = parts[completion.request().slot()].take() else { return };
             *in_flight -= 1;
-            let Some(command) = &mut commands[part.tag as usize] else { return };
+            let Some(command) = &tagged.commands[part.tag as usize] else { return };
             let bytes = match command.is.kind {
                 Kind::Read => (part.run.blocks << *block_shift) as usize,
                 Kind::Write | Kind::Unmap => 0,
             };
             // SAFETY: the part is within the command's data, the command has not ended, and this is its part's only completion.
             let into = unsafe { command.is.buffer.part_mut(part.run.offset, bytes) };
-            if let Err(error) = completion.finish(into) {
-                command.error.get_or_insert(errno_of(&error));
-            }
-            command.parts -= 1;
-            if command.parts == 0 {
-                finished.push(part.tag);
-            }
+            let error = completion.finish(into).err().map(|error| errno_of(&error));
+            ended += usize::from(tagged.end_part(part.tag, error, tags));
         });
-        while let Some(part) = self.backlog.front().copied() {
-            if !self.begin_part(part) {
-                break;
-            }
-            self.backlog.pop_front();
-            if self.commands[part.tag as usize].is_some_and(|command| command.parts == 0) {
-                finished.push(part.tag);
-            }
+        if !self.backlog.is_empty() {
+            ended += self.begin_backlog(tags);
         }
-        self.disk.ring_doorbell();
-        let ended = finished.len();
-        finished.drain(..).for_each(|tag| self.end(tag, tags));
-        self.finished = finished;
         ended
     }
 
+    /// Begins parts that wait for slots. Returns how many commands have ended with that.
+    #[inline(never)]
+    fn begin_backlog(&mut self, tags: &Tags) -> usize {
+        let mut ended = 0;
+        while let Some(part) = self.backlog.front().copied() {
+            let Some(command) = self.tagged.commands[part.tag as usize] else { break };
+            match self.begin_part(part, &command.is) {
+                Begun::InFlight => {}
+                Begun::NoSlot => break,
+                Begun::Ended(error) => ended += usize::from(self.tagged.end_part(part.tag, error, tags)),
+            }
+            self.backlog.pop_front();
+        }
+        self.disk.ring_doorbell();
+        ended
+    }
+
+    fn counts(&self, events: nvme::chunk::Events) -> Counts {
+        let mut counts = self.tagged.counts;
+        (counts.retries, counts.timeouts) = (events.retries + events.resubmitted, events.aborts);
+        counts
+    }
+}
+
+impl Tagged {
+    /// Whether a command has not ended; `ENOMSG` if there is none with this tag.
+    #[inline]
+    fn is_in_flight(&self, tag: u32) -> Result<bool, Errno> {
+        let command = self.commands.get(tag as usize).and_then(Option::as_ref);
+        command.map(|command| command.parts > 0).ok_or(Errno::NOMSG)
+    }
+
+    #[inline]
+    fn begin(&mut self, tag: u32, command: Command) {
+        self.counts.begin(command.is.kind, command.is.is_async);
+        self.polled_statuses += usize::from(command.is.status.is_some());
+        self.commands[tag as usize] = Some(command);
+    }
+
+    /// Notes that a command's part has ended. Returns whether the command has.
+    #[inline(always)]
+    fn end_part(&mut self, tag: u32, error: Option<Errno>, tags: &Tags) -> bool {
+        let Some(command) = &mut self.commands[tag as usize] else { return false };
+        command.error = command.error.or(error);
+        command.parts -= 1;
+        let has_ended = command.parts == 0;
+        if has_ended {
+            self.end(tag, tags);
+        }
+        has_ended
+    }
+
     /// Notes that a command has ended.
+    #[inline(always)]
     fn end(&mut self, tag: u32, tags: &Tags) {
-        let Some(command) = self.commands[tag as usize] else { return };
-        if let Some(status) = command.is.status {
+        let Some(Command { is, .. }) = &self.commands[tag as usize] else { return };
+        if let Some(status) = is.status {
             // Nobody fetches its result.
             self.polled_statuses -= 1;
-            let result = self.finish(tag, tags);
-            status.end(result);
-        } else if command.is.is_async {
-            self.ended.push_back((tag, command.number));
-            if self.ended.len() > 2 * self.commands.len() {
-                let commands = &self.commands;
-                self.ended.retain(|&(tag, number)| {
-                    commands[tag as usize].is_some_and(|command| command.number == number)
-                });
-            }
+            status.end(self.finish(tag, tags));
+        } else if is.is_async {
+            self.ended.push(tag);
         }
     }
 
     /// Frees an ended command's tag, and returns its result.
+    #[inline(always)]
     fn finish(&mut self, tag: u32, tags: &Tags) -> Result<usize, Errno> {
-        let command = self.commands[tag as usize].take().ok_or(Errno::NOMSG)?;
-        let result = command.result();
-        self.counts.end(command.is.kind, command.is.is_async, result);
-        tags.free(tag, command.is.user_tag);
+        let place = self.commands.get_mut(tag as usize).ok_or(Errno::NOMSG)?;
+        let Some(Command { is, error, .. }) = place else { return Err(Errno::NOMSG) };
+        let NewCommand { kind, blocks, is_async, user_tag, status, .. } = *is;
+        let result = error.map_or(Ok(blocks), Err);
+        *place = None;
+        if is_async && status.is_none() {
+            self.ended.remove(tag);
+        }
+        self.counts.end(kind, is_async, result);
+        tags.free(tag, user_tag);
         result
-    }
-
-    fn counts(&self, events: nvme::chunk::Events) -> Counts {
-        let mut counts = self.counts;
-        (counts.retries, counts.timeouts) = (events.retries + events.resubmitted, events.aborts);
-        counts
     }
 }

@@ -65,15 +65,19 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// Itself, if it is not empty and within as many blocks.
+    ///
+    /// # Errors
+    /// `EINVAL`
+    #[inline]
+    pub(crate) fn within(self, all: u64) -> Result<Self, Errno> {
+        let end = self.first.checked_add(self.blocks).filter(|end| self.blocks > 0 && *end <= all);
+        end.map(|_| self).ok_or(Errno::INVAL)
+    }
+
     fn end(self) -> u64 {
         self.first + self.blocks
     }
-}
-
-/// A chunk's blocks, which do not change while this exists.
-pub(crate) enum Fixed<'a> {
-    Physical(u64),
-    Virtual(RwLockReadGuard<'a, Extents>),
 }
 
 impl Space {
@@ -81,7 +85,7 @@ impl Space {
     pub(crate) fn blocks(&self) -> u64 {
         match self {
             Self::Physical(blocks) => *blocks,
-            Self::Virtual(parts) => parts.read().blocks(),
+            Self::Virtual(parts) => parts.fix().blocks(),
         }
     }
 
@@ -95,46 +99,27 @@ impl Space {
             Self::Virtual(parts) => parts.holds(),
         }
     }
-
-    /// Keeps its blocks as they are.
-    pub(crate) fn fix(&self) -> Fixed<'_> {
-        match self {
-            Self::Physical(blocks) => Fixed::Physical(*blocks),
-            Self::Virtual(parts) => Fixed::Virtual(parts.read()),
-        }
-    }
-}
-
-impl Fixed<'_> {
-    /// Calls `each` with the disk's blocks for these of the chunk, in order.
-    ///
-    /// # Errors
-    /// `EINVAL` if the chunk does not have them.
-    pub(crate) fn find(&self, first: u64, blocks: u64, mut each: impl FnMut(Extent)) -> Result<(), Errno> {
-        let end = first.checked_add(blocks).filter(|_| blocks > 0).ok_or(Errno::INVAL)?;
-        match self {
-            Self::Physical(all) if end <= *all => {
-                each(Extent { first, blocks });
-                Ok(())
-            }
-            Self::Virtual(parts) if end <= parts.blocks() => {
-                let mut begin = 0;
-                for part in &parts.all {
-                    let from = first.max(begin);
-                    let to = end.min(begin + part.blocks);
-                    if from < to {
-                        each(Extent { first: part.first + (from - begin), blocks: to - from });
-                    }
-                    begin += part.blocks;
-                }
-                Ok(())
-            }
-            _ => Err(Errno::INVAL),
-        }
-    }
 }
 
 impl Extents {
+    /// Calls `each` with the disk's blocks for these of the virtual LUN, in order.
+    ///
+    /// # Errors
+    /// `EINVAL` if the virtual LUN does not have them.
+    pub(crate) fn find(&self, first: u64, blocks: u64, mut each: impl FnMut(Extent)) -> Result<(), Errno> {
+        let end = Extent { first, blocks }.within(self.blocks())?.end();
+        let mut begin = 0;
+        for part in &self.all {
+            let from = first.max(begin);
+            let to = end.min(begin + part.blocks);
+            if from < to {
+                each(Extent { first: part.first + (from - begin), blocks: to - from });
+            }
+            begin += part.blocks;
+        }
+        Ok(())
+    }
+
     fn blocks(&self) -> u64 {
         self.all.iter().map(|part| part.blocks).sum()
     }
@@ -204,7 +189,8 @@ impl Parts {
         files.map(copy).collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Extents> {
+    /// The parts, which do not change while this exists.
+    pub(crate) fn fix(&self) -> RwLockReadGuard<'_, Extents> {
         self.parts.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -83,26 +83,32 @@ fn write() -> RwLockWriteGuard<'static, Table> {
 ///
 /// # Errors
 /// `EINVAL` if there is none, or if it is the parent process's.
+#[inline]
 pub(crate) fn with<T>(id: i32, use_chunk: impl FnOnce(&OpenChunk) -> Result<T, Errno>) -> Result<T, Errno> {
     let mut use_chunk = Some(use_chunk);
-    let used = LAST.try_with(|last| {
-        let use_chunk = use_chunk.take()?;
-        // A signal handler within a call gets the chunk from the table.
-        let Ok(mut last) = last.try_borrow_mut() else {
-            return Some(find(id).and_then(|chunk| use_chunk(&chunk)));
-        };
-        let changes = CHANGES.load(Ordering::Acquire);
-        Some(match &*last {
-            Some(known) if known.id == id && known.changes == changes => use_chunk(&known.chunk),
-            _ => find(id).and_then(|chunk| use_chunk(&last.insert(Last { id, changes, chunk }).chunk)),
-        })
+    // None for a thread that ends: its variables are gone.
+    let used = LAST.try_with(|place| {
+        let last = place.try_borrow().ok()?;
+        let last =
+            last.as_ref().filter(|last| last.id == id && last.changes == CHANGES.load(Ordering::Acquire))?;
+        use_chunk.take().map(|use_chunk| use_chunk(&last.chunk))
     });
     match (used, use_chunk) {
         (Ok(Some(result)), _) => result,
-        // The thread ends: its variables are gone.
-        (_, Some(use_chunk)) => use_chunk(find(id)?.as_ref()),
+        (_, Some(use_chunk)) => use_chunk(find_and_keep(id)?.as_ref()),
         _ => Err(Errno::INVAL),
     }
+}
+
+/// A chunk, which this thread keeps as the one that it used last.
+#[cold]
+fn find_and_keep(id: i32) -> Result<Arc<OpenChunk>, Errno> {
+    let changes = CHANGES.load(Ordering::Acquire);
+    let chunk = find(id)?;
+    let last = Last { id, changes, chunk: Arc::clone(&chunk) };
+    // Not in a signal handler within a call that uses another one.
+    let _ = LAST.try_with(|place| place.try_borrow_mut().map(|mut place| *place = Some(last)));
+    Ok(chunk)
 }
 
 fn find(id: i32) -> Result<Arc<OpenChunk>, Errno> {

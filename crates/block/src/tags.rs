@@ -91,6 +91,7 @@ impl Tags {
     }
 
     /// Takes a free tag.
+    #[inline]
     pub(crate) fn take(&self) -> Option<u32> {
         let mut word = self.head.load(Ordering::Acquire);
         loop {
@@ -105,17 +106,20 @@ impl Tags {
     }
 
     /// Notes that a tag's command is in this queue.
+    #[inline]
     pub(crate) fn assign(&self, tag: u32, queue: usize) {
         self.owners[tag as usize].store(queue as u32 + 1, Ordering::Release);
     }
 
     /// The queue that a tag's command is in; `None` if the tag is free, or does not exist.
+    #[inline]
     pub(crate) fn queue_of(&self, tag: u32) -> Option<usize> {
         let owner = self.owners.get(tag as usize)?.load(Ordering::Acquire);
         (owner as usize).checked_sub(1)
     }
 
     /// Notes the tag that the caller chose for a command.
+    #[cold]
     pub(crate) fn choose(&self, chosen: i32, tag: u32) {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner).insert((chosen, tag));
     }
@@ -127,9 +131,10 @@ impl Tags {
     }
 
     /// Frees a tag that was taken, and the one that the caller chose for the command.
+    #[inline]
     pub(crate) fn free(&self, tag: u32, chosen: Option<i32>) {
         if let Some(chosen) = chosen {
-            self.chosen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(chosen, tag));
+            self.forget_chosen(chosen, tag);
         }
         self.owners[tag as usize].store(0, Ordering::Release);
         let mut word = self.head.load(Ordering::Acquire);
@@ -144,6 +149,11 @@ impl Tags {
                 Err(now) => word = now,
             }
         }
+    }
+
+    #[cold]
+    fn forget_chosen(&self, chosen: i32, tag: u32) {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(chosen, tag));
     }
 
     /// Wakes all threads that wait. With the lock held, none is between its note and its sleep.

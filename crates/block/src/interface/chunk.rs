@@ -239,8 +239,8 @@ pub(super) unsafe fn begin(
         }
         // SAFETY: the caller's promise.
         let issue = unsafe { transfer.asynchronous(user_tag, status, flags, true) }?;
-        let begun = table::with(chunk_id, |chunk| chunk.begin(&issue, true))?;
-        if let Some(tag) = tag.filter(|_| issue.user_tag.is_none()) {
+        let begun = table::with(chunk_id, |chunk| chunk.begin(&issue))?;
+        if let Some(tag) = tag.filter(|_| issue.command.user_tag.is_none()) {
             *tag = begun as c_int;
         }
         Ok(0)

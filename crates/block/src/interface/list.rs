@@ -48,11 +48,10 @@ pub unsafe extern "C" fn cblk_listio(
     timeout: u64,
     flags: c_int,
 ) -> c_int {
-    let call = || {
-        // SAFETY: the caller's promise.
-        let completed = unsafe { completion_items.as_mut() };
-        // The lists of a chunk that is not open are not read.
-        table::with(chunk_id, |_| Ok(()))?;
+    // SAFETY: the caller's promise.
+    let completed = unsafe { completion_items.as_mut() };
+    // The lists of a chunk that is not open are not read.
+    let process = |chunk: &OpenChunk| {
         let completed = completed.ok_or(Errno::INVAL)?;
         // SAFETY: the caller's promise.
         let mut lists = unsafe {
@@ -68,11 +67,11 @@ pub unsafe extern "C" fn cblk_listio(
         unsafe { lists.check() }?;
         *completed = 0;
         // SAFETY: the same.
-        let result = table::with(chunk_id, |chunk| unsafe { lists.process(chunk, timeout, flags) });
+        let result = unsafe { lists.process(chunk, timeout, flags) };
         *completed = lists.completed as c_int;
         result
     };
-    returned(call)
+    returned(|| table::with(chunk_id, process))
 }
 
 /// # Safety
@@ -140,9 +139,9 @@ impl Lists<'_> {
     }
 
     unsafe fn process(&mut self, chunk: &OpenChunk, timeout: u64, flags: c_int) -> Result<c_int, Errno> {
-        for request in self.issue {
+        for (place, request) in self.issue.iter().enumerate() {
             // SAFETY: the caller's promise, as below.
-            unsafe { self.begin(chunk, *request, flags) };
+            unsafe { self.begin(chunk, *request, place, flags) };
         }
         chunk.ring_doorbell();
         let mut harvests = true;
@@ -164,7 +163,7 @@ impl Lists<'_> {
     }
 
     /// Begins a request, and notes its end if it could not be begun.
-    unsafe fn begin(&mut self, chunk: &OpenChunk, request: Request, flags: c_int) {
+    unsafe fn begin(&mut self, chunk: &OpenChunk, request: Request, place: usize, flags: c_int) {
         // SAFETY: the caller's promise.
         let io = unsafe { &mut *request };
         let Some(kind) = kind(io) else { return };
@@ -180,7 +179,7 @@ impl Lists<'_> {
         let transfer = Transfer { kind, buffer: io.buf, first: io.lba, blocks: io.nblocks };
         // SAFETY: the caller's promise.
         let issue = unsafe { transfer.asynchronous(io.tag, &raw mut io.stat, io_flags, false) };
-        match issue.and_then(|issue| chunk.begin(&issue, true).map(|tag| (tag, issue.user_tag))) {
+        match issue.and_then(|issue| chunk.begin(&issue).map(|tag| (tag, issue.command.user_tag))) {
             Ok((tag, None)) => io.tag = tag as c_int,
             Ok((_, Some(_))) => {}
             Err(error) => {
@@ -189,6 +188,10 @@ impl Lists<'_> {
                 unsafe { self.note_end(request) };
                 return;
             }
+        }
+        // Nearly always the lists have the same pointers.
+        if self.wait.get(place) == Some(&request) {
+            return;
         }
         // A copy in the list to wait for gets the tag.
         let copy = self.wait.iter().find(|other| {
@@ -231,11 +234,10 @@ impl Lists<'_> {
 
     /// Waits for the requests of the third list.
     unsafe fn wait(&self, chunk: &OpenChunk, timeout_us: u64) -> Result<c_int, Errno> {
-        let begun = Instant::now();
-        let timeout = Duration::from_micros(timeout_us);
+        let end = (timeout_us > 0).then(|| Instant::now().checked_add(Duration::from_micros(timeout_us)));
         loop {
             let mut is_done = true;
-            for request in self.wait {
+            for (place, request) in self.wait.iter().enumerate() {
                 // SAFETY: the caller's promise.
                 let io = unsafe { &mut **request };
                 if io.stat.status != CBLK_ARW_STATUS_PENDING {
@@ -243,9 +245,11 @@ impl Lists<'_> {
                 }
                 let blocking = if timeout_us == 0 { CBLK_ARESULT_BLOCKING } else { 0 };
                 if fetch(chunk, io, blocking) {
-                    let io = *io;
-                    // SAFETY: the caller's promise.
-                    unsafe { self.update_copies(&io) };
+                    if self.issue.get(place) != Some(request) {
+                        let io = *io;
+                        // SAFETY: the caller's promise.
+                        unsafe { self.update_copies(&io) };
+                    }
                 } else {
                     is_done = false;
                 }
@@ -253,7 +257,7 @@ impl Lists<'_> {
             if is_done {
                 return Ok(0);
             }
-            if timeout_us > 0 && begun.elapsed() >= timeout {
+            if end.flatten().is_some_and(|end| Instant::now() >= end) {
                 return Err(Errno::TIMEDOUT);
             }
             std::thread::yield_now();

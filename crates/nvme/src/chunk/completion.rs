@@ -1,6 +1,6 @@
 //! Results of requests in the order in which they end.
 
-use super::{Chunk, ChunkError, Request, RequestState, Wait};
+use super::{Chunk, ChunkError, Outcome, Request, RequestState, Wait};
 #[cfg(target_os = "linux")]
 use std::os::fd::BorrowedFd;
 
@@ -10,11 +10,12 @@ pub struct Completion<'a> {
     chunk: &'a Chunk,
     request: Request,
     bytes: usize,
-    result: Option<Result<(), ChunkError>>,
+    outcome: Outcome,
 }
 
 impl Completion<'_> {
     /// The request. Its slot is free after this.
+    #[inline]
     pub fn request(&self) -> Request {
         self.request
     }
@@ -23,8 +24,11 @@ impl Completion<'_> {
     ///
     /// # Errors
     /// The request's error
-    pub fn finish(mut self, into: &mut [u8]) -> Result<usize, ChunkError> {
-        self.result.take().unwrap_or(Err(ChunkError::NoRequest))?;
+    #[inline]
+    pub fn finish(self, into: &mut [u8]) -> Result<usize, ChunkError> {
+        if let Some(error) = self.outcome {
+            return Err(*error);
+        }
         let taken = self.bytes.min(into.len());
         if taken > 0 {
             self.chunk.copy_out(self.request.slot, &mut into[..taken])?;
@@ -36,26 +40,37 @@ impl Completion<'_> {
 impl Chunk {
     /// Calls `each` for requests that have ended, without waiting, and returns their number. Requests whose results were fetched by
     /// [`aresult`](Self::aresult) are not among them, and after this `aresult` does not know those that were.
+    #[inline]
     pub fn poll(&mut self, mut each: impl FnMut(Completion<'_>)) -> usize {
-        self.process_completions(Wait::No);
-        let mut ended = std::mem::take(&mut self.ended);
-        let mut number = 0;
-        for request in ended.drain(..) {
-            let Some(slot) = self.slots.get_mut(request.slot()) else { continue };
-            if slot.generation != request.generation {
-                continue;
-            }
-            let RequestState::Ended(result) = std::mem::replace(&mut slot.state, RequestState::Free) else {
-                continue;
-            };
+        let mut polled = std::mem::take(&mut self.polled);
+        self.drain_ended(&mut polled);
+        let mut ended =
+            |place, result: Result<(), ChunkError>| polled.push((place, result.err().map(Box::new)));
+        self.disk.process_completions(Wait::No, &mut ended);
+        let number = polled.len();
+        for (place, outcome) in polled.drain(..) {
+            let slot = &mut self.slots[usize::from(place)];
+            let (request, bytes) = (Request { slot: place, generation: slot.generation }, slot.read_bytes);
             slot.generation += 1;
-            let bytes = slot.read_bytes;
-            self.free.push(request.slot);
-            number += 1;
-            each(Completion { chunk: self, request, bytes, result: Some(result) });
+            slot.state = RequestState::Free;
+            self.free.push(place);
+            each(Completion { chunk: self, request, bytes, outcome });
         }
-        self.ended = ended;
+        self.polled = polled;
         number
+    }
+
+    /// Moves the requests that ended before a poll, and whose results were not fetched.
+    fn drain_ended(&mut self, polled: &mut Vec<(u16, Outcome)>) {
+        for request in self.ended.drain(..) {
+            let slot = &mut self.slots[request.slot()];
+            if slot.generation == request.generation {
+                // No other poll and no fetch finds it: it is freed in this one.
+                if let RequestState::Ended(outcome) = std::mem::replace(&mut slot.state, RequestState::Free) {
+                    polled.push((request.slot, outcome));
+                }
+            }
+        }
     }
 
     /// Prepares for a sleep on [`as_fd`](Self::as_fd). Returns false if requests have ended already: then don't sleep, but
@@ -68,7 +83,8 @@ impl Chunk {
         }
     }
 
-    /// Can be read when requests may have ended, so that a thread can sleep until then, after [`announce_sleep`](Self::announce_sleep). `None` if completions must be polled for.
+    /// Can be read when requests may have ended, so that a thread can sleep until then, after [`announce_sleep`](Self::announce_sleep).
+    /// `None` if completions must be polled for.
     #[cfg(target_os = "linux")]
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.disk {

@@ -100,8 +100,8 @@ pub struct Drive {
     /// Time between two checks of CSTS, and the longest wait for a completion.
     check_interval: Duration,
     last_check: Instant,
-    /// Completions of one poll; kept to avoid an allocation per poll.
-    done: Vec<(Pending, Status)>,
+    /// Commands that one poll finds failed; kept to avoid an allocation per poll.
+    failed: Vec<(Pending, Status)>,
     next_tick: Instant,
 }
 
@@ -157,7 +157,7 @@ impl Drive {
             tick,
             check_interval: CHECK_INTERVAL.min(tick),
             last_check: now,
-            done: Vec::new(),
+            failed: Vec::new(),
             next_tick: now + tick,
         })
     }
@@ -183,6 +183,7 @@ impl Drive {
     }
 
     /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
+    #[inline(always)]
     pub(super) fn begin(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
         if let Some(why) = &self.lost {
             return Err(ChunkError::Abandoned { why: why.clone() });
@@ -194,11 +195,13 @@ impl Drive {
     }
 
     /// Rings the doorbell for the submitted requests.
+    #[inline]
     pub(super) fn ring_doorbell(&mut self) {
         self.queue.ring_doorbell();
     }
 
     /// Submits the command of a request, and notes its identifier.
+    #[inline(always)]
     fn submit(&mut self, pending: Pending) -> Result<(), ChunkError> {
         let namespace = &self.namespace;
         let at = u64::from(pending.slot) * self.request_bytes as u64;
@@ -223,17 +226,20 @@ impl Drive {
     }
 
     /// Copies the data in a slot's buffer.
+    #[inline]
     pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         Ok(self.ram.read(self.buffer_address(slot), into)?)
     }
 
     /// The address of a slot's buffer.
+    #[inline]
     fn buffer_address(&self, slot: u16) -> MemoryAddress {
         MemoryAddress(self.buffer.memory().0 + u64::from(slot) * self.request_bytes as u64)
     }
 
     /// Processes completions, then checks for timeouts. With [`Wait::Yes`] it returns when a request has ended, or
     /// when none is in flight.
+    #[inline]
     pub(super) fn process_completions(
         &mut self,
         wait: Wait,
@@ -261,32 +267,43 @@ impl Drive {
         &mut self,
         ended: &mut impl FnMut(u16, Result<(), ChunkError>),
     ) -> Result<usize, ChunkError> {
-        let mut done = std::mem::take(&mut self.done);
-        // A retry may reuse a completed identifier at once, so collect all completions before sending anything.
-        let pending = &mut self.pending;
-        let polled = self.queue.poll(usize::MAX, |one| {
-            done.extend(pending[one.id.slot()].take().map(|pending| (pending, one.status)));
-        });
         let (mut taken, mut is_sent) = (self.exhausted.len(), false);
         for slot in self.exhausted.drain(..) {
             ended(slot, Err(ChunkError::TooManyResets { resets: self.retry_policy.resets }));
         }
-        for (pending, status) in done.drain(..) {
-            self.resets_without_completion = 0;
-            if !status.is_success() && status.may_retry() && pending.retries < self.retry_policy.retries {
-                let again =
-                    self.submit(Pending { retries: pending.retries + 1, was_aborted: false, ..pending });
-                self.events.retries += 1;
-                is_sent = true;
-                let Err(error) = again else { continue };
-                ended(pending.slot, Err(error));
+        // A retry may reuse a completed identifier at once, so collect all failures before sending anything.
+        let (pending, failed, resets) =
+            (&mut self.pending, &mut self.failed, &mut self.resets_without_completion);
+        let polled = self.queue.poll(usize::MAX, |one| {
+            let place = &mut pending[one.id.slot()];
+            let Some(command) = place else { return };
+            *resets = 0;
+            if one.status.is_success() {
+                let slot = command.slot;
+                *place = None;
+                taken += 1;
+                ended(slot, Ok(()));
             } else {
-                let result = if status.is_success() { Ok(()) } else { Err(ChunkError::Status(status)) };
-                ended(pending.slot, result);
+                failed.extend(place.take().map(|command| (command, one.status)));
             }
-            taken += 1;
+        });
+        if !self.failed.is_empty() {
+            let mut failed = std::mem::take(&mut self.failed);
+            for (pending, status) in failed.drain(..) {
+                if status.may_retry() && pending.retries < self.retry_policy.retries {
+                    let again =
+                        self.submit(Pending { retries: pending.retries + 1, was_aborted: false, ..pending });
+                    self.events.retries += 1;
+                    is_sent = true;
+                    let Err(error) = again else { continue };
+                    ended(pending.slot, Err(error));
+                } else {
+                    ended(pending.slot, Err(ChunkError::Status(status)));
+                }
+                taken += 1;
+            }
+            self.failed = failed;
         }
-        self.done = done;
         if is_sent {
             self.queue.ring_doorbell();
         }
