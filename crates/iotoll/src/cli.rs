@@ -741,7 +741,7 @@ pub(crate) struct BlkList {
 /// The disk that a command reads or writes.
 #[derive(Debug, Args)]
 pub(crate) struct BlkTarget {
-    /// Controller address (`iotoll blk list`), file (blocks of 4 KiB), or block device (its own block size, at least 512 bytes)
+    /// Controller address (`iotoll blk list`), file (blocks of 4 KiB), block device (its own block size, at least 512 bytes), or, to read, the socket of `iotoll blk serve`
     #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
     /// Namespace (NSID); required if the controller has several

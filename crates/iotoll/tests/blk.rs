@@ -402,3 +402,98 @@ fn maintenance_of_no_disk_is_refused() {
     );
     check(&["test", none, "--abort", "--extended"], "cannot be used with");
 }
+
+/// `iotoll blk serve` with an emulated controller of 64 blocks.
+struct Serving(std::process::Child);
+
+impl Serving {
+    fn start(arguments: &[&str], socket: &Path) -> Self {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("iotoll"));
+        command.args(["blk", "serve", "emulated:64"]).args(arguments);
+        let serving = Self(command.stderr(std::process::Stdio::piped()).spawn().unwrap());
+        let begun = std::time::Instant::now();
+        while nvme::broker::ServedDisk::connect(socket).is_err() {
+            assert!(begun.elapsed().as_secs() < 60);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        serving
+    }
+
+    /// Ends it by a signal. Returns its status and what it told.
+    fn end(mut self, signal: rustix::process::Signal) -> (Option<i32>, String) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.0), signal).unwrap();
+        let mut told = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        (self.0.wait().unwrap().code(), told)
+    }
+}
+
+/// A test that fails leaves none behind.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_disk_is_served_until_a_signal() {
+    use nvme::broker::{BrokerError, ServedDisk};
+    use nvme::chunk::Chunk;
+    use rustix::process::Signal;
+
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let shares = [format!("--share={}=0+10", one.display()), format!("--share={}=10+54", other.display())];
+    let shares = [shares[0].as_str(), shares[1].as_str()];
+    let serving = Serving::start(&shares, &other);
+    let mut chunk = Chunk::from(ServedDisk::connect(&one).unwrap().queue(1, &[]).unwrap());
+    chunk.write(9, &[7; 4096]).unwrap();
+    let (_, told, status) =
+        iotoll(&["blk", "read", word(&one), "--first", "8", "-o", word(&folder.path().join("out"))]);
+    assert_eq!(status, 0, "{told}");
+    let out = fs::read(folder.path().join("out")).unwrap();
+    assert!(out[..4096].iter().all(|byte| *byte == 0) && out[4096..].iter().all(|byte| *byte == 7));
+    let (_, told, status) =
+        iotoll(&["blk", "write", word(&one), "--first", "0", "-i", word(&folder.path().join("out"))]);
+    assert!(told.contains("is neither a file nor a block device") && status == 2, "{told}");
+    let (_, told, status) = iotoll(&["blk", "serve", "emulated:64", shares[0]]);
+    assert!(told.contains("another process serves there") && status == 2, "{told}");
+    let (status, told) = serving.end(Signal::TERM);
+    assert_eq!(status, Some(0), "{told}");
+    for words in
+        ["40.00 KiB from block 0 of namespace 1, read and write", "has a queue of", "has left a queue"]
+    {
+        assert!(told.contains(words), "{told}");
+    }
+    assert!(!one.exists() && !other.exists());
+    // One that is killed leaves its sockets behind; the next replaces them.
+    assert_eq!(Serving::start(&shares, &other).end(Signal::KILL).0, None);
+    assert!(one.exists() && matches!(ServedDisk::connect(&one), Err(BrokerError::Socket { .. })));
+    assert_eq!(Serving::start(&shares, &other).end(Signal::INT).0, Some(0));
+}
+
+#[test]
+fn what_can_t_be_served_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = word(&socket);
+    let check = |arguments: &[&str], words: &str| {
+        let arguments: Vec<&str> = ["blk", "serve"].iter().chain(arguments).copied().collect();
+        let (data, told, status) = iotoll(&arguments);
+        assert!(told.contains(words) && data.is_empty() && status == 2, "{told}");
+        assert!(!Path::new(socket).exists());
+    };
+    check(&["emulated:0"], "expected emulated:BLOCKS with 1 to");
+    check(&["emulated:99999999999"], "expected emulated:BLOCKS with 1 to");
+    check(&["emulated:64", "--share", &format!("{socket}=1")], "expected SOCKET or SOCKET=FIRST+BLOCKS");
+    check(&["emulated:64", "--share", "=0+1"], "expected a socket's path");
+    check(&["emulated:64", "--share", &format!("{socket}=60+5")], "expected 1 or more of the namespace's 64");
+    check(&["emulated:64", "--share", "/no/such/folder/socket"], "/no/such/folder/socket: No such file");
+    check(
+        &["emulated:64", "--share", &format!("{socket}=0+5"), "--share", &format!("{socket}2=4+1")],
+        "have blocks in common",
+    );
+    check(&["emulated:64", "--threads", "0"], "expected 1 to 64");
+    check(&["0000:ff:1f.7", "--unbind"], "0000:ff:1f.7 is not an NVMe controller of this host");
+}

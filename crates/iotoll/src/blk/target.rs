@@ -1,4 +1,5 @@
-//! The disk that `blk read` and `blk write` use: a namespace of an adapter that this process drives, or a file or block device.
+//! The disk that `blk read` and `blk write` use: a namespace of an adapter that this process drives, a file or block device, or one that `blk serve`
+//! serves.
 
 use super::data_loss::{BlockRange, DataLoss, blocks_to_write};
 use super::driven_adapter::{
@@ -8,6 +9,7 @@ use super::input::Input;
 use crate::cli::{BlkTarget, BlkWrite, Overwrite};
 use crate::output::{self, Lines};
 use anyhow::{Context, ensure};
+use nvme::broker::ServedDisk;
 use nvme::chunk::{Backing, Chunk, Drive, RetryPolicy, Waiting};
 use nvme::takeover::{Accepted, Candidate, Claim, Root};
 use nvme::{Controller, Namespace};
@@ -166,9 +168,13 @@ impl Target {
         Ok(Self { chunk: drive.into(), adapter: Some(adapter) })
     }
 
-    /// Opens a file or block device for reading.
+    /// Opens a file, block device or served disk for reading.
     fn open_file(args: &BlkTarget, path: &Path) -> anyhow::Result<Self> {
         expect_no_adapter_options(args)?;
+        if path.metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
+            let queue = ServedDisk::connect(path)?.queue(REQUESTS, &[])?;
+            return Ok(Self { chunk: queue.into(), adapter: None });
+        }
         let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
         let file = Backing::open(path, shift, REQUESTS, REQUEST_BYTES as usize)?;
         let chunk = Chunk::from(file);

@@ -72,6 +72,17 @@ about permission
 su -s /bin/sh nobody -c '{program} blk read {A} --unbind --blocks 1 -o /dev/null; echo "status $?"'
 about group
 iotoll blk read {SHARED} --unbind --blocks 1 -o /dev/null
+about serve
+iotoll blk serve {A}
+iotoll blk serve {A} --unbind --overwrite disk5
+{program} blk serve {A} --unbind --share /tmp/one=0+64 --share /tmp/other=64+64 & server=$!
+until [ -S /tmp/other ]; do usleep 20000; done
+iotoll blk read /tmp/one -o /tmp/one.read
+iotoll blk read /tmp/other -o /tmp/other.read
+kill $server; wait $server; echo "ended $?"
+back {A}
+cat /tmp/one.read /tmp/other.read | cmp -n 65536 - $(disk {A}) && echo served as the kernel reads it
+ls /tmp/one /tmp/other
 about write
 iotoll blk write {A} --unbind --overwrite disk5 --wipe swap --first {FIRST} -i /tmp/data
 back {A}
@@ -199,6 +210,25 @@ fn a_disk_is_written_and_rebound_to_the_kernel_s_driver() {
         "log",
         &["QEMU NVMe Ctrl, serial number disk5", "namespace 1: 32768 blocks of 512 bytes"],
     );
+}
+
+#[test]
+fn a_disk_is_served_and_rebound() {
+    let Some(Driven { console, .. }) = guest() else { return };
+    let words = [
+        "`--unbind` unbinds it",
+        "--wipe does not name what is on it (swap)",
+        "/tmp/one: 32.00 KiB from block 0 of namespace 1, read only",
+        "/tmp/other: 32.00 KiB from block 64 of namespace 1, read only",
+        "64 blocks read",
+        "has left a queue",
+        "ended 0",
+        "back with nvme",
+        "served as the kernel reads it",
+        "/tmp/one: No such file",
+        "/tmp/other: No such file",
+    ];
+    expect(console, "serve", &words);
 }
 
 #[test]
