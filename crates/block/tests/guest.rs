@@ -16,10 +16,14 @@ mod support;
 use block::c_types::{CBLK_ARW_WAIT_CMD_FLAGS, CBLK_OPN_VIRT_LUN};
 use block::interface::own::{iotoll_block_error, iotoll_block_flush};
 use chunks::{BLOCK, Chunk, pattern};
+use dma::vfio::Interface;
 use driver::bind_to;
 use lab::{Arch, kernel::Series};
+use nvme::broker::{Broker, Limits, Share};
+use nvme::{Adapter, Controller};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::{env, fs, thread};
 use support::{Guest, GuestKernel, MODE, cache};
 
@@ -35,6 +39,8 @@ fn in_the_guest() {
     match env::var(MODE).unwrap().as_str() {
         "kernel" => through_the_kernel(),
         "vfio" => through_vfio(),
+        "serve" => return serve(),
+        "broker" => through_a_broker(),
         other => panic!("{other}"),
     }
     println!("{} is as it should be", env::var(MODE).unwrap());
@@ -100,6 +106,28 @@ fn through_vfio() {
     holds(&second, 7);
 }
 
+const SOCKET: &str = "/tmp/disk";
+
+/// Serves the first namespace until this process is killed.
+fn serve() {
+    let adapter = Adapter::open(ADAPTER, Interface::of_this_host(ADAPTER), 32 << 20).unwrap();
+    let namespace = Controller::lock(&adapter.controller()).namespaces()[0];
+    let share = Share { socket: SOCKET.into(), first: 0, blocks: namespace.format.blocks, is_writable: true };
+    let broker = Broker::new(adapter.controller(), namespace, vec![share], Limits::default()).unwrap();
+    broker.serve(&AtomicBool::new(false), &|event| println!("{event:?}")).unwrap();
+}
+
+/// A process of its own drives the controller.
+fn through_a_broker() {
+    let chunk = Chunk::open(SOCKET, 0, libc::O_RDWR, 0).unwrap();
+    holds(&chunk, 1000);
+    write_by_threads(&chunk, 3000);
+    holds(&chunk, 3000);
+    let long: Vec<u8> = (0..1024).flat_map(pattern).collect();
+    assert_eq!((chunk.write(2000, &long), chunk.read(2000, 1024)), (Ok(1024), Ok(long)));
+    assert_eq!(iotoll_block_flush(chunk.0), 0);
+}
+
 const THREADS: u64 = 4;
 const BLOCKS: u64 = 64;
 
@@ -160,18 +188,34 @@ fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &
     guest.run(&cache, &kernel)
 }
 
+/// Shell lines that start a broker, and wait until it serves.
+fn serving(this: &Path) -> String {
+    format!(
+        "{MODE}=serve {} --ignored --exact in_the_guest --nocapture > /served 2>&1 &\n\
+         until [ -S {SOCKET} ]; do busybox usleep 20000; done\n",
+        this.display()
+    )
+}
+
 #[test]
 fn blocks_are_the_same_through_vfio_and_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let this = env::current_exe().unwrap();
     let run =
         |mode: &str| format!("{MODE}={mode} {} --ignored --exact in_the_guest --nocapture\n", this.display());
-    let before = format!("busybox sleep 2\n{}{}{}", run("kernel"), bind_to(ADAPTER, "vfio-pci"), run("vfio"));
+    let before = format!(
+        "busybox sleep 2\n{}{}{}{}{}",
+        run("kernel"),
+        bind_to(ADAPTER, "vfio-pci"),
+        run("vfio"),
+        serving(&this),
+        run("broker")
+    );
     let after = "busybox dmesg | busybox grep -e DMAR: -e 'nvme nvme'\n";
     let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, after) else {
         return;
     };
-    for mode in ["kernel", "vfio"] {
+    for mode in ["kernel", "vfio", "broker"] {
         assert!(console.contains(&format!("{mode} is as it should be")), "{console}");
     }
     assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
@@ -197,29 +241,32 @@ fn block_tests_have_the_original_library_s_results_on_nvme() {
     let library = folder.path().join("original/libcflsh_block.so");
     fs::copy(folder.path().join("library/lib/libiotoll_block.so.0"), &library).unwrap();
     let tests = folder.path().join("bin/block_tests");
-    let expected = fs::read_to_string(here.join("tests/capiflash/results-block-controller.txt")).unwrap();
-    let mut script = format!(
-        "export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={ADAPTER}\n{}",
-        bind_to(ADAPTER, "vfio-pci"),
-    );
-    for test in expected.lines().filter_map(|line| line.split_once(' ')).map(|(test, _)| test) {
-        script += &format!(
-            "result=failed; {} --gtest_filter={test} > /log 2>&1 && result=passed\n\
-             busybox grep -q SKIPPED /log && result=skipped\n\
-             [ $result = failed ] && busybox tail -n 30 /log\necho \"result: {test} $result\"\n",
-            tests.display()
-        );
-    }
-    let Some(console) =
-        boot(&[&tests, &library], &folder.path().join("disk"), 1 << 30, "busybox sleep 2\n", &script)
-    else {
-        return;
+    let this = env::current_exe().unwrap();
+    let run = |name: &str, file: &str, disk: &str| {
+        let expected = fs::read_to_string(here.join("tests/capiflash").join(file)).unwrap();
+        let mut script = format!("export BLOCK_FILEMODE_ENABLED=1 USER=guest FVT_DEV={disk}\n");
+        for test in expected.lines().filter_map(|line| line.split_once(' ')).map(|(test, _)| test) {
+            script += &format!(
+                "result=failed; {} --gtest_filter={test} > /log 2>&1 && result=passed\n\
+                 busybox grep -q SKIPPED /log && result=skipped\n\
+                 [ $result = failed ] && busybox tail -n 30 /log\necho \"{name}: {test} $result\"\n",
+                tests.display()
+            );
+        }
+        (name.to_owned(), expected, script)
     };
+    // Chunks of a controller can't be cloned into a child, those of a broker's disk can, as those of a file.
+    let direct = run("direct", "results-block-controller.txt", ADAPTER);
+    let served = run("served", "results-block.txt", SOCKET);
+    let script =
+        [&bind_to(ADAPTER, "vfio-pci"), &direct.2, &serving(&this), &served.2].map(String::as_str).concat();
+    let programs: [&Path; 3] = [&tests, &library, &this];
+    let disk = folder.path().join("disk");
+    let Some(console) = boot(&programs, &disk, 1 << 30, "busybox sleep 2\n", &script) else { return };
     let console = console.replace('\r', "");
-    let found: String = console
-        .lines()
-        .filter_map(|line| line.strip_prefix("result: "))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    assert!(found == expected, "{console}");
+    for (name, expected, _) in [direct, served] {
+        let results = console.lines().filter_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let found: String = results.map(|line| format!("{line}\n")).collect();
+        assert!(found == expected, "{name}\n{console}");
+    }
 }

@@ -859,8 +859,8 @@ pub(crate) struct BlkServe {
     pub(crate) disk: NvmeDisk,
     #[command(flatten)]
     pub(crate) overwrite: Overwrite,
-    /// Serve these blocks, or all, at this socket; may be given several times [default: all at /run/iotoll/ADDRESS]
-    #[arg(long = "share", value_name = "SOCKET[=FIRST+BLOCKS]", value_parser = parse_share)]
+    /// Serve these blocks of the namespace, or all, at this socket; may be given several times [default: all at /run/iotoll/ADDRESS]
+    #[arg(long = "share", value_name = "SOCKET[=FIRST+BLOCKS]", value_hint = ValueHint::FilePath, value_parser = parse_share)]
     pub(crate) shares: Vec<ShareArgument>,
     /// Threads, each with a queue of the controller; one keeps a CPU busy while its commands are in flight
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_serving_threads)]
