@@ -10,6 +10,7 @@
 //!   a real controller through VFIO (Adapter), or one in this process (emulated)
 //! ```
 //!
+//! - [`AsyncQueue`]: a queue pair whose commands are futures, with data as slices. It brings no runtime and needs none.
 //! - [`spec`]: registers, commands, completions and Identify data as bytes.
 //! - [`prp`] and [`sgl`]: how a command describes its data. [`walk`] is the controller's reading of the same lists.
 //! - [`chunk`]: a disk with timeouts, retries and resets on top of a queue pair.
@@ -17,13 +18,34 @@
 //! - [`takeover`]: unbinds an adapter from the kernel's driver, if nothing uses its disks, and rebinds it.
 //! - [`signature`]: finds what is on a disk before it is overwritten.
 //!
-//! Write a block, read it back and compare it, on an emulated controller behind a software IOMMU:
+//! Write a block, read it back and compare it, on an emulated controller behind a software IOMMU. First with futures:
+//!
+//! ```
+//! use nvme::{AsyncQueue, emulated::Machine};
+//!
+//! // A disk of 512 blocks of 512 bytes. A real controller has the same driver: see Adapter.
+//! let Machine { mut controller, .. } = Machine::open(512, 9)?;
+//! let disk = controller.namespaces()[0];
+//! // 16 commands at a time, of 8 KiB each.
+//! let queue = AsyncQueue::polled(&mut controller, disk, 16, 8192)?;
+//! queue.block_on(async {
+//!     queue.write(7, &[0xa5; 512]).await?;
+//!     let mut read = [0; 512];
+//!     queue.read(7, &mut read).await?;
+//!     queue.compare(7, &read).await?;
+//!     queue.flush().await
+//! })?;
+//! queue.close(&mut controller)?;
+//! controller.shut_down()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! And by hand, where no byte is copied:
 //!
 //! ```
 //! use dma::MemoryAddress;
 //! use nvme::emulated::Machine;
 //!
-//! // A disk of 512 blocks of 512 bytes. A real controller has the same driver: see Adapter.
 //! let Machine { mut controller, ram, .. } = Machine::open(512, 9)?;
 //! let disk = controller.namespaces()[0];
 //! let mut queue = controller.queue_pair(16)?;
@@ -97,6 +119,9 @@
 
 #[cfg(target_os = "linux")]
 mod adapter;
+#[cfg(target_os = "linux")]
+mod adaptive;
+mod async_queue;
 mod blocks;
 mod bring_up;
 #[cfg(target_os = "linux")]
@@ -118,11 +143,15 @@ mod slots;
 pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;
+mod waiting;
 pub mod walk;
 mod zones;
 
 #[cfg(target_os = "linux")]
 pub use adapter::{Adapter, AdapterError, ReservedBuffer};
+#[cfg(target_os = "linux")]
+pub use adaptive::{Adaptive, WaitCounts};
+pub use async_queue::{AsyncError, AsyncQueue, Lease};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 pub use controller_error::NvmeError;

@@ -6,7 +6,7 @@ use super::call;
 use super::device::Device;
 use super::error::VfioError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::{Errno, read, write};
 use std::time::Duration;
 use vfio_bindings::bindings::vfio;
@@ -67,6 +67,20 @@ impl Interrupt {
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(VfioError::call("read of an eventfd")(error)),
         }
+    }
+}
+
+/// For event loops: it is readable while a signal is pending, which a [wait](Interrupt::wait) without time clears.
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// As [`AsFd`], for event loops that take numbers.
+impl AsRawFd for Interrupt {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 }
 
@@ -145,6 +159,20 @@ mod tests {
         interrupt.signal().unwrap();
         assert!(interrupt.wait(Duration::ZERO).unwrap());
         assert!(!interrupt.wait(Duration::ZERO).unwrap());
+    }
+
+    #[test]
+    fn an_event_loop_sees_a_signal_until_it_is_cleared() {
+        let interrupt = Interrupt::new().unwrap();
+        assert_eq!(interrupt.as_fd().as_raw_fd(), interrupt.as_raw_fd());
+        let readable = || {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&interrupt, PollFlags::IN)], Some(&now)).unwrap() == 1
+        };
+        assert!(!readable());
+        interrupt.signal().unwrap();
+        assert!(readable() && readable());
+        assert!(interrupt.wait(Duration::ZERO).unwrap() && !readable());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Requests on a queue pair of a controller, with timeouts, retries, aborts and resets.
 
 use super::{ChunkError, Operation, Wait};
+#[cfg(target_os = "linux")]
+use crate::adaptive::Adaptive;
 use crate::controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
@@ -42,6 +44,16 @@ pub enum Waiting {
         /// MSI-X vector of the completion queue.
         interrupt: Arc<dma::vfio::Interrupt>,
     },
+    /// It polls for a time that follows how long recent completions took, and then sleeps until the interrupt.
+    #[cfg(target_os = "linux")]
+    Adaptive {
+        /// MSI-X vector of the completion queue.
+        vector: u16,
+        /// The interrupt of `vector`.
+        interrupt: Arc<dma::vfio::Interrupt>,
+        /// How long it polls.
+        adaptive: Adaptive,
+    },
 }
 
 /// Counts of retries, aborts and resets.
@@ -61,8 +73,6 @@ pub struct Events {
 const TICKS: u32 = 8;
 /// Time between two checks of CSTS while no completion arrives.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// Polls between two reads of the clock.
-const POLLS: u32 = 64;
 
 /// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
@@ -123,11 +133,7 @@ impl Drive {
         let request_bytes =
             request_bytes.min(namespace.transfer_bytes_max).max(namespace.format.block_bytes());
         let request_bytes = request_bytes.next_multiple_of(PAGE_BYTES.max(namespace.format.block_bytes()));
-        let vector = match &waiting {
-            Waiting::Polling => None,
-            #[cfg(target_os = "linux")]
-            Waiting::Interrupt { vector, .. } => Some(*vector),
-        };
+        let vector = waiting.vector();
         let mut guard = Controller::lock(&controller);
         let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
         let buffer = match guard.allocate(queue.available() as u64 * request_bytes) {
@@ -404,22 +410,9 @@ impl Drive {
     }
 
     /// Waits for a completion, for at most one check interval.
-    fn wait_for_completion(&self) {
-        match &self.waiting {
-            Waiting::Polling => {
-                for _ in 0..POLLS {
-                    if self.queue.pending_completions() > 0 {
-                        return;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
-            #[cfg(target_os = "linux")]
-            Waiting::Interrupt { interrupt, .. } => {
-                // If waiting fails, the loop polls.
-                let _ = interrupt.wait(self.check_interval);
-            }
-        }
+    fn wait_for_completion(&mut self) {
+        let queue = &self.queue;
+        self.waiting.wait(self.check_interval, || queue.pending_completions() > 0);
     }
 
     /// Deletes the queue pair and frees the buffers.

@@ -233,16 +233,44 @@ fn a_controller_that_completes_nothing_between_resets_is_given_up() {
 fn waiting_for_an_interrupt_sleeps() {
     let interrupt = Arc::new(dma::vfio::Interrupt::new().unwrap());
     let waiting = Waiting::Interrupt { vector: 1, interrupt: Arc::clone(&interrupt) };
-    let (drive, emulated) = drive(4, waiting, TIMEOUT);
+    let (mut drive, emulated) = drive(4, waiting, TIMEOUT);
     let begin = Instant::now();
     drive.wait_for_completion();
     assert!(begin.elapsed() >= CHECK_INTERVAL, "{:?}", begin.elapsed());
     let signaled = Arc::clone(&interrupt);
     emulated.on_interrupt(move |_| signaled.signal().unwrap());
-    let mut drive = drive;
     write(&mut drive, 0, 0);
     // The wait consumes the signal.
     drive.wait_for_completion();
     assert!(!interrupt.wait(Duration::ZERO).unwrap());
     assert_eq!(process_completions(&mut drive, Wait::Yes), [(0, None)]);
+}
+
+/// The emulated controller completes at the doorbell, so that the first poll finds each completion. Each has signalled its interrupt too.
+#[cfg(target_os = "linux")]
+#[test]
+fn adaptive_waiting_polls_and_sleeps_when_nothing_comes() {
+    use crate::adaptive::Adaptive;
+    let interrupt = Arc::new(dma::vfio::Interrupt::new().unwrap());
+    let adaptive = Adaptive::new(Duration::ZERO);
+    let counts = adaptive.counts();
+    let waiting = Waiting::Adaptive { vector: 1, interrupt: Arc::clone(&interrupt), adaptive };
+    let (mut drive, emulated) = drive(4, waiting, TIMEOUT);
+    let signaled = Arc::clone(&interrupt);
+    emulated.on_interrupt(move |vector| {
+        assert_eq!(vector, 1);
+        signaled.signal().unwrap();
+    });
+    for block in 0..3 {
+        write(&mut drive, 0, block);
+        drive.wait_for_completion();
+        assert_eq!(process_completions(&mut drive, Wait::Yes), [(0, None)]);
+    }
+    assert_eq!((counts.polled(), counts.slept()), (3, 0));
+    // Nothing is in flight: it sleeps, though three signals are left, until the limit.
+    let begin = Instant::now();
+    drive.wait_for_completion();
+    assert!(begin.elapsed() >= CHECK_INTERVAL, "{:?}", begin.elapsed());
+    assert_eq!((counts.polled(), counts.slept()), (3, 0));
+    assert!(!interrupt.wait(Duration::ZERO).unwrap(), "the signals are taken");
 }
