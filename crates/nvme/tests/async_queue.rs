@@ -474,7 +474,7 @@ enum Step {
     Read { block: u64 },
     Poll { place: usize },
     Drop { place: usize },
-    StepQueue,
+    Complete,
     Reset,
 }
 
@@ -484,7 +484,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..8_u64).prop_map(|block| Step::Read { block }),
         6 => any::<usize>().prop_map(|place| Step::Poll { place }),
         3 => any::<usize>().prop_map(|place| Step::Drop { place }),
-        3 => Just(Step::StepQueue),
+        3 => Just(Step::Complete),
         1 => Just(Step::Reset),
     ];
     prop::collection::vec(step, 1..60)
@@ -524,7 +524,7 @@ proptest! {
                     }
                 }
                 Step::Drop { place } if !tasks.is_empty() => drop(tasks.swap_remove(place % tasks.len())),
-                Step::StepQueue => {
+                Step::Complete => {
                     queue.step().unwrap();
                 }
                 Step::Reset => {

@@ -1,6 +1,7 @@
 //! Commands that a disk may have besides reads and writes, and what a loss of power leaves of writes, on an emulated controller.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(clippy::single_range_in_vec_init, reason = "a copy of one range of blocks")]
 
 #[path = "support/mod.rs"]
 mod support;
