@@ -172,6 +172,8 @@ struct Commands {
     has_sleeper: bool,
     /// Threads that wait for a change.
     waiters: usize,
+    /// The thread that updates statuses waits for one to be polled.
+    updater_waits: bool,
 }
 
 /// Commands that have tags.
@@ -204,8 +206,10 @@ pub(crate) enum Awaited {
 pub(crate) struct Queue {
     /// `None` after it was closed.
     commands: Mutex<Option<Commands>>,
-    /// Commands have ended, or begun, or the queue was closed.
+    /// Commands have ended, or the queue was closed.
     changed: Condvar,
+    /// A command was begun whose status its caller polls, or the queue was closed.
+    polled: Condvar,
 }
 
 /// What a thread sleeps on.
@@ -246,8 +250,9 @@ impl Queue {
             events,
             has_sleeper: false,
             waiters: 0,
+            updater_waits: false,
         };
-        Ok(Self { commands: Mutex::new(Some(commands)), changed: Condvar::new() })
+        Ok(Self { commands: Mutex::new(Some(commands)), changed: Condvar::new(), polled: Condvar::new() })
     }
 
     #[inline]
@@ -276,8 +281,9 @@ impl Queue {
         }
         if has_ended {
             self.wake(commands);
-        } else if command.status.is_some() {
-            self.notify(commands);
+        } else if commands.updater_waits && command.status.is_some() {
+            commands.updater_waits = false;
+            self.polled.notify_one();
         }
         Ok(())
     }
@@ -366,7 +372,7 @@ impl Queue {
             return self.spin();
         };
         if commands.has_sleeper || !commands.is_in_flight() {
-            return self.wait_for_change(lock, Some(at_most));
+            return self.wait_for_change(lock, at_most);
         }
         if !commands.disk.announce_sleep() {
             self.harvest(commands, tags);
@@ -389,17 +395,12 @@ impl Queue {
     }
 
     /// Sleeps until another thread notes a change.
-    fn wait_for_change(&self, mut lock: MutexGuard<'_, Option<Commands>>, at_most: Option<Duration>) {
+    fn wait_for_change(&self, mut lock: MutexGuard<'_, Option<Commands>>, at_most: Duration) {
         if let Some(commands) = lock.as_mut() {
             commands.waiters += 1;
         }
-        let mut lock = match at_most {
-            Some(at_most) => {
-                let waited = self.changed.wait_timeout(lock, at_most);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => self.changed.wait(lock).unwrap_or_else(PoisonError::into_inner),
-        };
+        let waited = self.changed.wait_timeout(lock, at_most);
+        let (mut lock, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(commands) = lock.as_mut() {
             commands.waiters -= 1;
         }
@@ -440,14 +441,20 @@ impl Queue {
     /// Updates statuses that callers poll, until the queue is closed.
     pub(crate) fn update_statuses(&self, tags: &Tags) {
         loop {
-            let lock = self.lock();
-            match lock.as_ref() {
+            let mut lock = self.lock();
+            match lock.as_mut() {
                 None => return,
                 Some(commands) if commands.tagged.polled_statuses > 0 => {
                     drop(lock);
                     self.wait(tags, Duration::from_millis(100), Awaited::More);
                 }
-                Some(_) => self.wait_for_change(lock, None),
+                Some(commands) => {
+                    commands.updater_waits = true;
+                    let mut lock = self.polled.wait(lock).unwrap_or_else(PoisonError::into_inner);
+                    if let Some(commands) = lock.as_mut() {
+                        commands.updater_waits = false;
+                    }
+                }
             }
         }
     }
@@ -460,6 +467,7 @@ impl Queue {
     pub(crate) fn close(&self) -> Result<(), ChunkError> {
         let commands = self.lock().take();
         self.changed.notify_all();
+        self.polled.notify_all();
         commands.map_or(Ok(()), |commands| commands.disk.close())
     }
 }
@@ -491,7 +499,7 @@ impl Commands {
             },
             runs => self.begin_parts(tag, is, runs, blocks_max),
         };
-        self.tagged.begin(tag, Command { is: *is, parts, error });
+        self.tagged.begin(tag, is, parts, error);
         if parts == 0 {
             self.tagged.end(tag, tags);
         }
@@ -622,10 +630,10 @@ impl Tagged {
     }
 
     #[inline]
-    fn begin(&mut self, tag: u32, command: Command) {
-        self.counts.begin(command.is.kind, command.is.is_async);
-        self.polled_statuses += usize::from(command.is.status.is_some());
-        self.commands[tag as usize] = Some(command);
+    fn begin(&mut self, tag: u32, is: &NewCommand, parts: u32, error: Option<Errno>) {
+        self.counts.begin(is.kind, is.is_async);
+        self.polled_statuses += usize::from(is.status.is_some());
+        self.commands[tag as usize] = Some(Command { is: *is, parts, error });
     }
 
     /// Notes that a command's part has ended. Returns whether the command has.

@@ -1,6 +1,6 @@
 //! Results of requests in the order in which they end.
 
-use super::{Chunk, ChunkError, Outcome, Request, RequestState, Wait};
+use super::{Chunk, ChunkError, Outcome, Request, RequestState, Wait, boxed};
 #[cfg(target_os = "linux")]
 use std::os::fd::BorrowedFd;
 
@@ -44,8 +44,7 @@ impl Chunk {
     pub fn poll(&mut self, mut each: impl FnMut(Completion<'_>)) -> usize {
         let mut polled = std::mem::take(&mut self.polled);
         self.drain_ended(&mut polled);
-        let mut ended =
-            |place, result: Result<(), ChunkError>| polled.push((place, result.err().map(Box::new)));
+        let mut ended = |place, result: Result<(), ChunkError>| polled.push((place, result.err().map(boxed)));
         self.disk.process_completions(Wait::No, &mut ended);
         let number = polled.len();
         for (place, outcome) in polled.drain(..) {
