@@ -120,11 +120,12 @@ fn serve() {
 /// A process of its own drives the controller.
 fn through_a_broker() {
     let chunk = Chunk::open(SOCKET, 0, libc::O_RDWR, 0).unwrap();
-    holds(&chunk, 1000);
+    // What was written through VFIO.
+    let long: Vec<u8> = (0..1024).flat_map(pattern).collect();
+    assert!(chunk.read(2000, 1024).unwrap() == long);
     write_by_threads(&chunk, 3000);
     holds(&chunk, 3000);
-    let long: Vec<u8> = (0..1024).flat_map(pattern).collect();
-    assert_eq!((chunk.write(2000, &long), chunk.read(2000, 1024)), (Ok(1024), Ok(long)));
+    assert_eq!((chunk.write(3000, &long), chunk.read(3000, 1024)), (Ok(1024), Ok(long)));
     assert_eq!(iotoll_block_flush(chunk.0), 0);
 }
 
