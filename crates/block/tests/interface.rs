@@ -110,17 +110,21 @@ fn statuses_are_updated_without_calls() {
         let chunk = Chunk::open(&path, 4, libc::O_RDWR, 0).unwrap();
         let mut statuses = [ArwStatus::default(); 3];
         let data = pattern(6);
-        for (block, status) in statuses.iter_mut().enumerate() {
-            chunk.awrite(&data, block as i64, 0, status, CBLK_ARW_USER_STATUS_FLAG).unwrap();
-        }
-        for status in &mut statuses {
-            // SAFETY: the structure lives, and only the library writes to it.
-            #[allow(unsafe_code, reason = "the library writes it meanwhile")]
-            let place = unsafe { AtomicI32::from_ptr(&raw mut status.status) };
-            while place.load(Ordering::Acquire) != CBLK_ARW_STATUS_SUCCESS {
-                thread::yield_now();
+        // The second time the thread that updates statuses has nothing to do when commands begin.
+        for _ in 0..2 {
+            for (block, status) in statuses.iter_mut().enumerate() {
+                chunk.awrite(&data, block as i64, 0, status, CBLK_ARW_USER_STATUS_FLAG).unwrap();
             }
-            assert_eq!((status.blocks_transferred, status.fail_errno), (1, 0));
+            for status in &mut statuses {
+                // SAFETY: the structure lives, and only the library writes to it.
+                #[allow(unsafe_code, reason = "the library writes it meanwhile")]
+                let place = unsafe { AtomicI32::from_ptr(&raw mut status.status) };
+                while place.load(Ordering::Acquire) != CBLK_ARW_STATUS_SUCCESS {
+                    thread::yield_now();
+                }
+                assert_eq!((status.blocks_transferred, status.fail_errno), (1, 0));
+            }
+            thread::sleep(std::time::Duration::from_millis(50));
         }
         assert_eq!(chunk.aresult(0, CBLK_ARESULT_NEXT_TAG), Err(libc::ENOENT), "there is no result to fetch");
         assert_eq!(chunk.read(2, 1), Ok(data.clone()));
