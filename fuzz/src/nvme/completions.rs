@@ -406,8 +406,9 @@ impl State {
         let what = self.byte() % 16;
         let result = if queue == 0 { self.administer(adapter, command, what == 8) } else { 0 };
         let identifier = command.identifier();
-        let completion =
-            |identifier, status, result: u32, phase| Completion::new(identifier, status, result.into(), queue, 0, phase);
+        let completion = |identifier, status, result: u32, phase| {
+            Completion::new(identifier, status, result.into(), queue, 0, phase)
+        };
         let well = Status::SUCCESS;
         match what {
             9 => {

@@ -4,8 +4,8 @@ use super::{ADAPTER, fault, memory, next, table};
 use arbitrary::Unstructured;
 use dma::{Access, BusAddress, DmaCounters, MemoryAddress, Ram, SoftwareDomain, Translation, Vtd};
 use nvme::Registers;
-use nvme::emulated::Emulated;
-use nvme::spec::command::{COMMAND_BYTES, Command, Identify};
+use nvme::emulated::{Emulated, ZoneOptions};
+use nvme::spec::command::{COMMAND_BYTES, Command, Identify, nvm, zoned};
 use nvme::spec::completion::{COMPLETION_BYTES, Completion};
 use nvme::spec::registers as register;
 use nvme::spec::status::Status;
@@ -23,6 +23,10 @@ const STEPS_MAX: usize = 96;
 /// Entries of the rings that the host makes when it makes them as it should.
 const ENTRIES: u16 = 64;
 
+/// Opcodes beyond the first: Verify, Copy, Zone Management Send and Receive, and Zone Append.
+const LATER: [u8; 5] =
+    [nvm::VERIFY, nvm::COPY, zoned::MANAGEMENT_SEND, zoned::MANAGEMENT_RECEIVE, zoned::APPEND];
+
 /// What the controller may do with a page of the host's.
 fn access(page: usize) -> Option<Access> {
     match page {
@@ -34,9 +38,10 @@ fn access(page: usize) -> Option<Access> {
 }
 
 /// A host writes registers, doorbells and memory as it likes, commands whose data is anywhere, and has them fail. The controller does
-/// not panic, comes to an end, changes no memory but what is mapped for it to write, and works again after a reset.
+/// not panic, comes to an end, changes no memory but what is mapped for it to write, and works again after a reset. With every other input
+/// its disk has zones.
 pub fn nvme_controller(data: &[u8]) {
-    let Some(mut host) = Host::new() else { return };
+    let Some(mut host) = Host::new(data.len() % 2 == 1) else { return };
     let mut input = Unstructured::new(data);
     for _ in 0..STEPS_MAX {
         if host.step(&mut input).is_none() {
@@ -59,7 +64,7 @@ struct Host {
 }
 
 impl Host {
-    fn new() -> Option<Self> {
+    fn new(is_zoned: bool) -> Option<Self> {
         let (ram, unit) = memory(((TABLE_PAGES + PAGES) * PAGE) as u64);
         let table = table(&unit, (TABLE_PAGES * PAGE) as u64)?;
         for (page, access) in (0..PAGES).filter_map(|page| Some((page, access(page)?))) {
@@ -71,7 +76,15 @@ impl Host {
         }
         let mut own = vec![0; (TABLE_PAGES + PAGES) * PAGE];
         ram.read(MemoryAddress(0), &mut own).ok()?;
-        let emulated = Emulated::new(unit.adapter(ADAPTER), 64, 9);
+        let adapter = unit.adapter(ADAPTER);
+        let emulated = if is_zoned {
+            let mut zones = ZoneOptions::whole(16);
+            (zones.capacity, zones.active_max, zones.open_max) = (10, Some(3), Some(2));
+            // The last zone is half a zone.
+            Emulated::with_zones(adapter, 72, 9, zones)
+        } else {
+            Emulated::new(adapter, 64, 9)
+        };
         Some(Self { ram, _table: table, emulated, own, tails: [0; 4] })
     }
 
@@ -152,11 +165,20 @@ impl Host {
         let words: [u32; 3] = [next(input)?, next(input)?, next(input)?];
         let mut command = Command([0; COMMAND_BYTES / 8]);
         // Mostly those that there are, mostly by pages, mostly of the namespace that there is.
-        let of_opcodes = [opcode, opcode % 12][usize::from(opcode < 0xf0)];
+        let of_opcodes = match opcode {
+            0..0xb0 => opcode % 12,
+            0xb0..0xf0 => LATER[usize::from(opcode) % LATER.len()],
+            _ => opcode,
+        };
         command.0[0] = u64::from(of_opcodes) | u64::from(flags & 0xc0) << 8 | u64::from(namespace % 3) << 32;
         [command.0[3], command.0[4]] = data;
         command.0[5] = u64::from(words[0]) | u64::from(words[1]) << 32;
-        command.0[6] = words[2].into();
+        // Actions on a zone or on all, and a report's filter.
+        command.0[6] = u64::from(words[2]) | u64::from(flags & 0xf) << 32 | u64::from(flags & 0x30) << 36;
+        if LATER.contains(&of_opcodes) && words[1] % 2 == 0 {
+            // Mostly of the disk, and not too long.
+            (command.0[5], command.0[6]) = (command.0[5] % 72, command.0[6] & !0xffe0);
+        }
         self.put(queue, command.with_identifier(namespace.into()));
         Some(())
     }
