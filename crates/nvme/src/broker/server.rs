@@ -185,7 +185,7 @@ impl Broker {
                     Answer::Served(session) => {
                         let Some(desk) = next_desks.next() else { return };
                         on_event(session.arrival());
-                        if desk.new_clients.send(session).is_ok() {
+                        if desk.new_clients.send(*session).is_ok() {
                             desk.wake();
                         }
                     }
@@ -257,7 +257,7 @@ impl Broker {
                 let opened = self.open_session(stranger, slots, files, Arc::clone(queues));
                 opened.map_or_else(
                     |error| Answer::Refused(format!("{}: {error}", socket.display())),
-                    Answer::Served,
+                    |session| Answer::Served(Box::new(session)),
                 )
             }
         }
@@ -306,7 +306,7 @@ enum Answer {
     /// It was told of the disk, and wants no more.
     Told,
     /// It has a queue.
-    Served(Session),
+    Served(Box<Session>),
     /// Why not.
     Refused(String),
 }

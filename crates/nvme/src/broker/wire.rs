@@ -142,14 +142,14 @@ const REFUSED: u64 = 2 << 32;
 const LOST: u64 = 3 << 32;
 
 impl Outcome {
-    pub(super) fn of(result: Result<(), &ChunkError>) -> Self {
-        match result {
-            Ok(()) => Self::Success,
-            Err(ChunkError::Status(status)) => Self::Status(*status),
-            Err(
+    pub(super) fn of(error: Option<&ChunkError>) -> Self {
+        match error {
+            None => Self::Success,
+            Some(ChunkError::Status(status)) => Self::Status(*status),
+            Some(
                 ChunkError::OutOfRange { .. } | ChunkError::PartialBlock { .. } | ChunkError::TooLong { .. },
             ) => Self::Refused,
-            Err(_) => Self::Lost,
+            Some(_) => Self::Lost,
         }
     }
 

@@ -149,7 +149,7 @@ impl Worker {
                 self.commands[request.slot()] = Some(command);
                 self.in_flight += 1;
             }
-            Err(error) => session.end(slot, Outcome::of(Err(&error))),
+            Err(error) => session.end(slot, Outcome::of(Some(&error))),
         }
         true
     }
@@ -163,11 +163,11 @@ impl Worker {
             *in_flight -= 1;
             let Some(session) = &mut clients[command.client] else { return };
             let data = &mut data[..command.bytes];
-            let result = completion.finish(data).map(|_| ());
+            let result = completion.finish(data);
             if result.is_ok() && !data.is_empty() {
                 session.copy_out(command.slot, data);
             }
-            session.end(command.slot, Outcome::of(result.as_ref().map(|()| ())));
+            session.end(command.slot, Outcome::of(result.as_ref().err()));
         });
         clients.iter_mut().flatten().for_each(Session::publish);
         ended
