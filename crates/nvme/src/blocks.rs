@@ -558,7 +558,7 @@ mod tests {
         ) {
             let copy_limits = CopyLimits::default();
             let format =
-                identify::Namespace { blocks: 100, block_shift, metadata_bytes: 0, is_shared: false, copy_limits };
+                identify::Namespace { blocks: 100, block_shift, metadata_bytes: 0, is_shared: false, copy_limits, names: identify::NamespaceNames::default() };
             let namespace = Namespace {
                 number: 7,
                 format,

@@ -7,6 +7,7 @@
 //!     |
 //!     +-- Drive     a queue pair of a controller; retries failed commands, aborts overdue ones, then resets
 //!     |             the controller and resubmits what was in flight
+//!     +-- Paths     the same disk through several controllers
 //!     +-- FileRing  a file or the kernel's block device, by io_uring; `read_cached` and `read` take at once what is in the page cache
 //!     +-- Backing   the same by system calls that wait
 //!     +-- ServedQueue  a disk that another process drives (broker)
@@ -24,6 +25,7 @@ mod drive;
 mod error;
 #[cfg(target_os = "linux")]
 mod file_ring;
+mod paths;
 
 pub use backing::Backing;
 pub use completion::Completion;
@@ -31,6 +33,7 @@ pub use drive::{Drive, Events, RetryPolicy, Waiting};
 pub use error::ChunkError;
 #[cfg(target_os = "linux")]
 pub use file_ring::FileRing;
+pub use paths::Paths;
 
 #[cfg(target_os = "linux")]
 use crate::broker::ServedQueue;
@@ -91,10 +94,18 @@ pub(crate) enum Operation {
     Flush,
 }
 
+impl Operation {
+    /// Whether it changes the disk.
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Self::Write { .. } | Self::WriteZeroes { .. } | Self::Deallocate { .. })
+    }
+}
+
 /// What the chunk's data is on.
 #[derive(Debug)]
 enum Backend {
     Drive(Box<Drive>),
+    Paths(Box<Paths>),
     #[cfg(target_os = "linux")]
     FileRing(Box<FileRing>),
     #[cfg(target_os = "linux")]
@@ -150,6 +161,7 @@ impl Backend {
     fn process_completions(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         match self {
             Self::Drive(drive) => drive.process_completions(wait, ended),
+            Self::Paths(paths) => paths.process_completions(wait, ended),
             #[cfg(target_os = "linux")]
             Self::FileRing(file) => file.process_completions(wait, ended),
             #[cfg(target_os = "linux")]
@@ -164,6 +176,14 @@ impl From<Drive> for Chunk {
         let is = drive.namespace().format;
         let (requests, request_bytes) = (drive.requests(), drive.request_bytes());
         Self::new(Backend::Drive(Box::new(drive)), requests, request_bytes, is.blocks, is.block_shift)
+    }
+}
+
+impl From<Paths> for Chunk {
+    fn from(paths: Paths) -> Self {
+        let is = paths.namespace().format;
+        let (requests, request_bytes) = (paths.requests(), paths.request_bytes());
+        Self::new(Backend::Paths(Box::new(paths)), requests, request_bytes, is.blocks, is.block_shift)
     }
 }
 
@@ -233,6 +253,7 @@ impl Chunk {
     pub fn events(&self) -> Events {
         match &self.disk {
             Backend::Drive(drive) => drive.events(),
+            Backend::Paths(paths) => paths.events(),
             _ => Events::default(),
         }
     }
@@ -517,6 +538,7 @@ impl Chunk {
     pub fn ring_doorbell(&mut self) {
         match &mut self.disk {
             Backend::Drive(drive) => drive.ring_doorbell(),
+            Backend::Paths(paths) => paths.ring_doorbell(),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.submit(),
             #[cfg(target_os = "linux")]
@@ -536,6 +558,7 @@ impl Chunk {
         let mut state = RequestState::InFlight;
         match &mut self.disk {
             Backend::Drive(drive) => drive.begin(place, operation, from)?,
+            Backend::Paths(paths) => paths.begin(place, operation, from)?,
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.begin(place, operation, from)?,
             #[cfg(target_os = "linux")]
@@ -576,6 +599,7 @@ impl Chunk {
     fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         match &self.disk {
             Backend::Drive(drive) => drive.copy_out(slot, into),
+            Backend::Paths(paths) => paths.copy_out(slot, into),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.copy_out(slot, into),
             #[cfg(target_os = "linux")]
@@ -625,6 +649,7 @@ impl Chunk {
         }
         match self.disk {
             Backend::Drive(drive) => drive.close(),
+            Backend::Paths(paths) => paths.close(),
             _ => Ok(()),
         }
     }

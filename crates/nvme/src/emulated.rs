@@ -13,7 +13,7 @@ mod zones;
 
 use crate::registers::Registers;
 use crate::spec::health::Health;
-use crate::spec::identify::{self, CopyLimits, Namespace};
+use crate::spec::identify::{self, CopyLimits, Namespace, NamespaceNames};
 use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
@@ -26,7 +26,8 @@ use media::{COPY_LIMITS, Media};
 pub use state::QUEUES_MAX;
 use state::State;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use zones::ZoneOptions;
 
 /// A fault injected into an I/O command.
@@ -69,22 +70,36 @@ impl Emulated {
     /// Creates a controller whose disk has `blocks` zeroed blocks of `1 << block_shift` bytes. It does its DMA as
     /// `adapter`.
     pub fn new(adapter: SoftwareAdapter, blocks: u64, block_shift: u8) -> Self {
+        static DISKS: AtomicU64 = AtomicU64::new(1);
+        let mut names = NamespaceNames::default();
+        names.nguid[8..].copy_from_slice(&DISKS.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        let copy_limits = COPY_LIMITS;
         let namespace =
-            Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false, copy_limits: COPY_LIMITS };
-        let media = Media::new(namespace);
+            Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false, copy_limits, names };
+        Self::with_media(adapter, Arc::new(Mutex::new(Media::new(namespace))))
+    }
+
+    fn with_media(adapter: SoftwareAdapter, media: Arc<Mutex<Media>>) -> Self {
         Self { adapter, state: Mutex::new(State::new(media)) }
+    }
+
+    /// Another controller of the same subsystem, with the same disk, which says from now on that it may be shared. It does its DMA as `adapter`.
+    pub fn another_path(&self, adapter: SoftwareAdapter) -> Self {
+        let state = self.state();
+        state.media().namespace.is_shared = true;
+        Self::with_media(adapter, Arc::clone(&state.media))
     }
 
     /// The same with a disk that has zones, which must be written sequentially. What is written to a zone is on the media at once.
     pub fn with_zones(adapter: SoftwareAdapter, blocks: u64, block_shift: u8, zones: ZoneOptions) -> Self {
         let emulated = Self::new(adapter, blocks, block_shift);
-        emulated.state().media.divide(zones);
+        emulated.state().media().divide(zones);
         emulated
     }
 
     /// Sets the state of the zone that holds a block, as wear of the media may.
     pub fn set_zone_state(&self, block: u64, state: ZoneState) {
-        if let Some(zones) = &mut self.state().media.zones {
+        if let Some(zones) = &mut self.state().media().zones {
             zones.set_state(block, state);
         }
     }
@@ -116,7 +131,7 @@ impl Emulated {
 
     /// Sets what one Copy takes. It is read when the controller is opened.
     pub fn set_copy_limits(&self, limits: CopyLimits) {
-        self.state().media.namespace.copy_limits = limits;
+        self.state().media().namespace.copy_limits = limits;
     }
 
     /// Loses power and has it again. Writes that completed are lost, unless they were flushed or had Force Unit Access, and the controller
@@ -169,7 +184,7 @@ impl Emulated {
 
     /// A copy of the disk's content, as reads see it.
     pub fn disk(&self) -> Vec<u8> {
-        self.state().media.bytes().to_vec()
+        self.state().media().bytes().to_vec()
     }
 
     /// The controller's state, locked.

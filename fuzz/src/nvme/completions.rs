@@ -528,6 +528,7 @@ fn structure(what: u8) -> Structure {
             block_shift: 9,
             metadata_bytes: 0,
             is_shared: false,
+            names: identify::NamespaceNames::default(),
             copy_limits: identify::CopyLimits { range_blocks_max: 16, blocks_max: 32, ranges_max: 4 },
         }
         .write(),
@@ -554,6 +555,7 @@ fn structure(what: u8) -> Structure {
             warning_temperature_k: 343,
             critical_temperature_k: 353,
             extended_test_minutes: 1,
+            subsystem: "nqn.fuzz".to_owned(),
         }
         .write(),
         // The namespace is of the zoned command set; its zones; and no limit of appends besides that of transfers.

@@ -67,6 +67,8 @@ pub struct Events {
     pub resets: u64,
     /// Commands submitted again after a reset by any thread.
     pub resubmitted: u64,
+    /// Requests that went on through another [path](super::Paths).
+    pub moved: u64,
 }
 
 /// Queue ticks per timeout.
@@ -171,6 +173,16 @@ impl Drive {
     /// The namespace that it reads and writes.
     pub fn namespace(&self) -> Namespace {
         self.namespace
+    }
+
+    /// Its controller.
+    pub(super) fn controller(&self) -> &Arc<Mutex<Controller>> {
+        &self.controller
+    }
+
+    /// Whether the controller was given up.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.is_some()
     }
 
     /// The number of slots.

@@ -59,6 +59,15 @@ pub enum ChunkError {
     /// A broker does not allow the request: its blocks are not served, or not to be written.
     #[error("the broker refuses the request: its blocks are not served here, or only to be read")]
     Refused,
+    /// Paths do not lead to one disk.
+    #[error("paths to {what}; expected different controllers of one subsystem that share a namespace")]
+    NotOneDisk {
+        /// What was given.
+        what: &'static str,
+    },
+    /// A path was lost with writes that were not flushed. Its controller may have lost them.
+    #[error("a path was lost: writes that completed there since the last flush may be lost")]
+    PathLost,
     /// An earlier failure ended all use of the disk.
     #[error("the disk is no longer used after an earlier failure: {why}")]
     Abandoned {

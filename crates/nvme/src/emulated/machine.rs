@@ -5,7 +5,7 @@ use crate::controller::{Controller, Namespace};
 use crate::controller_error::NvmeError;
 use dma::{
     BuildError, Domain, DomainError, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
-    SoftwareDomain, Unit, Vtd,
+    SoftwareAdapter, SoftwareDomain, Unit, Vtd,
 };
 use std::sync::Arc;
 
@@ -123,7 +123,31 @@ impl MachineBuilder {
     /// # Errors
     /// [`MachineError`]
     pub fn open_prepared(self, prepare: impl FnOnce(&Emulated)) -> Result<Machine, MachineError> {
-        let Self { blocks, block_shift, memory_bytes, own_bytes, zones } = self;
+        let Self { blocks, block_shift, zones, .. } = self;
+        let new = |adapter| match zones {
+            Some(zones) => Emulated::with_zones(adapter, blocks, block_shift, zones),
+            None => Emulated::new(adapter, blocks, block_shift),
+        };
+        self.open_with(new, prepare)
+    }
+
+    /// Makes machines whose controllers lead to one disk of one subsystem, `paths` of them.
+    ///
+    /// # Errors
+    /// [`MachineError`]
+    pub fn open_paths(self, paths: usize) -> Result<Vec<Machine>, MachineError> {
+        // Its controller is not used: it is opened before the disk says that it may be shared.
+        let first = self.open()?.emulated;
+        (0..paths).map(|_| self.open_with(|adapter| first.another_path(adapter), |_| {})).collect()
+    }
+
+    /// Makes the machine with a controller that `new` makes.
+    fn open_with(
+        self,
+        new: impl FnOnce(SoftwareAdapter) -> Emulated,
+        prepare: impl FnOnce(&Emulated),
+    ) -> Result<Machine, MachineError> {
+        let Self { memory_bytes, own_bytes, .. } = self;
         let tables_bytes = memory_bytes / TABLES_PART;
         let pool_bytes = (memory_bytes - tables_bytes).saturating_sub(own_bytes);
         let ram = Arc::new(Ram::new(MemoryAddress(0), memory_bytes));
@@ -136,11 +160,7 @@ impl MachineBuilder {
         let domain = Domain::builder(Arc::new(table)).build()?;
         let mapper =
             Mapper::translated(Limits::of_bits(64), Arc::clone(&domain)).with_coherent(Arc::new(pool));
-        let adapter = unit.adapter(REQUESTER);
-        let emulated = Arc::new(match zones {
-            Some(zones) => Emulated::with_zones(adapter, blocks, block_shift, zones),
-            None => Emulated::new(adapter, blocks, block_shift),
-        });
+        let emulated = Arc::new(new(unit.adapter(REQUESTER)));
         prepare(&emulated);
         let controller = Controller::open(Arc::clone(&emulated), mapper, Arc::clone(&ram))?;
         Ok(Machine { ram, domain, emulated, controller })

@@ -16,6 +16,7 @@ use crate::spec::status::Status;
 use crate::spec::zone;
 use dma::{BusAddress, SoftwareAdapter};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most I/O queues of each kind.
 pub const QUEUES_MAX: u16 = 16;
@@ -27,7 +28,8 @@ const ERROR_LOG_ENTRIES: usize = 8;
 const LOG_ERRORS: u8 = 1;
 
 pub(super) struct State {
-    pub(super) media: Media,
+    /// Other controllers of the subsystem may have it too.
+    pub(super) media: Arc<Mutex<Media>>,
     /// What Identify Controller reports, but for the serial number of another controller.
     pub(super) identity: identify::Controller,
     pub(super) maintenance: Maintenance,
@@ -88,12 +90,12 @@ const SHUT_DOWN: u32 = 2 << 2;
 impl State {
     /// The CAP register: contiguous queues required, a timeout of two seconds, the NVM command set and perhaps further ones, pages of 4 KiB only.
     pub(super) fn capabilities(&self) -> Capabilities {
-        let further = u64::from(self.media.zones.is_some()) << 43;
+        let further = u64::from(self.media().zones.is_some()) << 43;
         Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37 | further)
     }
 
     /// A disabled controller with this disk.
-    pub(super) fn new(media: Media) -> Self {
+    pub(super) fn new(media: Arc<Mutex<Media>>) -> Self {
         let identity = controller();
         Self {
             media,
@@ -118,12 +120,17 @@ impl State {
         }
     }
 
+    /// The disk, locked.
+    pub(super) fn media(&self) -> MutexGuard<'_, Media> {
+        self.media.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes the CC register, which enables, disables or shuts down the controller.
     pub(super) fn write_configuration(&mut self, configuration: Configuration) {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
         if configuration.is_shutting_down() {
-            self.media.flush();
+            self.media().flush();
             self.status |= SHUT_DOWN;
         }
         match (was_enabled, configuration.is_enabled()) {
@@ -137,7 +144,7 @@ impl State {
     pub(super) fn lose_power(&mut self) {
         self.configuration = Configuration::default();
         self.clear_state();
-        self.media.lose_cache();
+        self.media().lose_cache();
     }
 
     /// Resets registers and queues as at power-on. The disk and the logs stay.
@@ -147,7 +154,7 @@ impl State {
         self.stuck.clear();
         self.status = 0;
         self.maintenance.reset();
-        if let Some(zones) = &mut self.media.zones {
+        if let Some(zones) = &mut self.media().zones {
             zones.close_all();
         }
     }
@@ -249,7 +256,7 @@ impl State {
                 return true;
             }
             Some(Fault::Status(status)) => (status, 0),
-            _ => self.media.execute(adapter, &self.identity, command),
+            _ => self.media().execute(adapter, &self.identity, command),
         };
         match fault {
             Some(Fault::LostCompletion) => true,
@@ -447,7 +454,7 @@ impl State {
     /// Executes Identify.
     fn identify(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
         let structure: Structure = match command.word(10) as u8 {
-            0 if command.namespace() == NAMESPACE => self.media.namespace.write(),
+            0 if command.namespace() == NAMESPACE => self.media().namespace.write(),
             0 => return Status::INVALID_NAMESPACE.with_do_not_retry(),
             1 => self.identity().write(),
             2 => {
@@ -457,10 +464,12 @@ impl State {
                 }
                 bytes
             }
-            what => match self.media.zones.as_ref().and_then(|zones| identify_zoned(zones, what, command)) {
-                Some(structure) => structure,
-                None => return Status::INVALID_FIELD.with_do_not_retry(),
-            },
+            what => {
+                match self.media().zones.as_ref().and_then(|zones| identify_zoned(zones, what, command)) {
+                    Some(structure) => structure,
+                    None => return Status::INVALID_FIELD.with_do_not_retry(),
+                }
+            }
         };
         match data_pieces(adapter, command, STRUCTURE_BYTES as u64) {
             Ok(pieces) => write_memory(adapter, &pieces, &structure),
@@ -534,6 +543,7 @@ fn controller() -> identify::Controller {
         warning_temperature_k: 343,
         critical_temperature_k: 353,
         extended_test_minutes: 1,
+        subsystem: "nqn.2026-11.example:iotoll-emulated".to_owned(),
     }
 }
 

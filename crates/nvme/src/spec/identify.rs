@@ -53,6 +53,8 @@ pub struct Controller {
     pub critical_temperature_k: u16,
     /// Nominal time of an extended self-test, in minutes; 0 if the controller does not say (EDSTT).
     pub extended_test_minutes: u16,
+    /// NVMe Qualified Name of the subsystem, whose controllers may share namespaces; empty if it says none (SUBNQN).
+    pub subsystem: String,
 }
 
 /// What a controller says of its firmware slots and updates (FRMW, FWUG, MTFA).
@@ -70,6 +72,8 @@ pub struct FirmwareUpdates {
     pub activation_time_max: u16,
 }
 
+/// Bytes of SUBNQN, which ends with a zero byte.
+const SUBSYSTEM_BYTES: usize = 256;
 /// Unit of FWUG.
 const GRANULARITY_BYTES: usize = 4096;
 
@@ -118,6 +122,7 @@ impl Controller {
             serial: text(&bytes[4..24]),
             model: text(&bytes[24..64]),
             firmware: text(&bytes[64..72]),
+            subsystem: text(&bytes[768..768 + SUBSYSTEM_BYTES]),
             transfer_pages_shift: bytes[77],
             namespaces_max: u32_at(bytes, 516),
             can_compare: commands & 1 == 1,
@@ -146,6 +151,9 @@ impl Controller {
         write_padded(&mut bytes[4..24], &self.serial);
         write_padded(&mut bytes[24..64], &self.model);
         write_padded(&mut bytes[64..72], &self.firmware);
+        let name = self.subsystem.as_bytes();
+        let name = &name[..name.len().min(SUBSYSTEM_BYTES - 1)];
+        bytes[768..768 + name.len()].copy_from_slice(name);
         bytes[77] = self.transfer_pages_shift;
         bytes[256] = u8::from(self.can_update_firmware) << 2 | u8::from(self.can_self_test) << 4;
         self.firmware_updates.write(&mut bytes);
@@ -183,6 +191,33 @@ pub struct Namespace {
     pub is_shared: bool,
     /// What one Copy takes, if the controller supports that.
     pub copy_limits: CopyLimits,
+    /// Names that no other namespace has.
+    pub names: NamespaceNames,
+}
+
+/// What names a namespace globally; zeros where it has no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NamespaceNames {
+    /// NGUID.
+    pub nguid: [u8; 16],
+    /// EUI64.
+    pub eui64: [u8; 8],
+}
+
+impl NamespaceNames {
+    /// Decodes NGUID and EUI64.
+    fn read(bytes: &Structure) -> Self {
+        let mut names = Self::default();
+        names.nguid.copy_from_slice(&bytes[104..120]);
+        names.eui64.copy_from_slice(&bytes[120..128]);
+        names
+    }
+
+    /// Encodes NGUID and EUI64.
+    fn write(&self, bytes: &mut Structure) {
+        bytes[104..120].copy_from_slice(&self.nguid);
+        bytes[120..128].copy_from_slice(&self.eui64);
+    }
 }
 
 /// Limits of one Copy command.
@@ -227,6 +262,7 @@ impl Namespace {
             metadata_bytes: format as u16,
             is_shared: bytes[30] & 1 == 1,
             copy_limits: CopyLimits::read(bytes),
+            names: NamespaceNames::read(bytes),
         };
         let is_there = namespace.blocks > 0 && BLOCK_SHIFTS.contains(&namespace.block_shift);
         (is_there && namespace.blocks.checked_mul(namespace.block_bytes()).is_some()).then_some(namespace)
@@ -240,6 +276,7 @@ impl Namespace {
         }
         bytes[30] = self.is_shared.into();
         self.copy_limits.write(&mut bytes);
+        self.names.write(&mut bytes);
         let format = u32::from(self.metadata_bytes) | u32::from(self.block_shift) << 16;
         bytes[128..132].copy_from_slice(&format.to_le_bytes());
         bytes
@@ -327,14 +364,15 @@ mod tests {
         #[test]
         fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
-            names in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 7],
-            few: (u8, u8), upkeep: ([bool; 4], u8, u8, [u16; 4]), copy: (u16, u32, u8, u16),
+            texts in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 7],
+            few: (u8, u8), global: ([u8; 16], [u8; 8]), subsystem in "[!-~]{0,255}", upkeep: ([bool; 4], u8, u8, [u16; 4]), copy: (u16, u32, u8, u16),
         ) {
             let copy_limits =
                 CopyLimits { range_blocks_max: copy.0, blocks_max: copy.1, ranges_max: u16::from(copy.2) + 1 };
-            let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared, copy_limits };
+            let names = NamespaceNames { nguid: global.0, eui64: global.1 };
+            let namespace = Namespace { blocks, block_shift, metadata_bytes, is_shared, copy_limits, names };
             prop_assert_eq!(Namespace::read(&namespace.write()), Some(namespace));
-            let [serial, model, firmware] = names;
+            let [serial, model, firmware] = texts;
             let [can_compare, can_deallocate, can_write_zeroes, can_verify, can_copy, has_write_cache, has_sgl] = flags;
             let controller = Controller {
                 vendor: numbers.0,
@@ -365,6 +403,7 @@ mod tests {
                 warning_temperature_k: upkeep.3[1],
                 critical_temperature_k: upkeep.3[2],
                 extended_test_minutes: upkeep.3[3],
+                subsystem,
             };
             prop_assert_eq!(Controller::read(&controller.write()), controller);
         }
@@ -455,7 +494,8 @@ mod tests {
     /// A namespace of 9 blocks.
     fn namespace(block_shift: u8) -> Namespace {
         let copy_limits = CopyLimits::default();
-        Namespace { blocks: 9, block_shift, metadata_bytes: 0, is_shared: false, copy_limits }
+        let names = NamespaceNames::default();
+        Namespace { blocks: 9, block_shift, metadata_bytes: 0, is_shared: false, copy_limits, names }
     }
 
     #[test]

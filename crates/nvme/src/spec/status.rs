@@ -132,6 +132,9 @@ impl Status {
     /// The data in memory differs from that on the media.
     pub const COMPARE_FAILURE: Self = Self::of(2, 0x85);
 
+    /// The status code type of failures of a path, where another controller may succeed (Base, "Path Related Status").
+    pub const PATH_RELATED: u8 = 3;
+
     /// A status by its type and code.
     pub const fn of(kind: u8, code: u8) -> Self {
         Self((kind as u16 & 7) << 8 | code as u16)
