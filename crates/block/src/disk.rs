@@ -1,31 +1,21 @@
 //! What a path names: a file, a block device, a controller, or a broker's socket.
 
 use crate::BLOCK_BYTES;
+use crate::driven::{Driven, check_block_shift};
 use crate::errno;
 use crate::space::reopen;
-use dma::vfio::Interface;
 use nvme::broker::{BrokerError, ServedDisk};
-use nvme::chunk::{Backing, Chunk, Drive, FileRing, RetryPolicy, Waiting};
-use nvme::emulated::Machine;
-use nvme::{Adapter, Controller, Namespace};
-use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SeekFrom, Stat, memfd_create};
+use nvme::chunk::{Backing, Chunk, FileRing};
+use nvme::{Controller, Namespace};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Begins the path of an emulated controller: `emulated:BLOCKS`.
-const EMULATED: &str = "emulated:";
 /// Most bytes of one request to a file.
 const FILE_REQUEST_BYTES: usize = 128 << 10;
-/// Most bytes of one request to a controller. Longer commands consist of several.
-const CONTROLLER_REQUEST_BYTES: u64 = 32 << 10;
-/// Memory for the queues and buffers of a controller.
-const CONTROLLER_BYTES: u64 = 64 << 20;
-/// A controller's queue has at most so many requests at once.
-const CONTROLLER_REQUESTS_MAX: u16 = 128;
-
 /// An opened disk, which chunks share.
 #[derive(Debug)]
 pub(crate) struct Disk {
@@ -46,57 +36,20 @@ enum Kind {
     Served(ServedDisk),
 }
 
-/// A controller that this process drives.
-#[derive(Debug)]
-struct Driven {
-    /// `None` while it is shut down.
-    driver: Option<Driver>,
-    namespace: Namespace,
-    /// Has no content: its locks say which parts of the disk virtual LUNs have.
-    locks: File,
-}
-
-#[derive(Debug)]
-enum Driver {
-    Adapter(Adapter),
-    Emulated(Arc<Mutex<Controller>>),
-}
-
-impl Driver {
-    fn controller(&self) -> Arc<Mutex<Controller>> {
-        match self {
-            Self::Adapter(adapter) => adapter.controller(),
-            Self::Emulated(controller) => Arc::clone(controller),
-        }
-    }
-}
-
 impl Disk {
     /// Opens what a path names. `is_read_only` allows a file that can't be written.
     ///
     /// # Errors
     /// What the system says; for a controller the thread's [error text](crate::errno::text) says more.
     pub(crate) fn open(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
-        if let Some(blocks) = path.to_str().and_then(|path| path.strip_prefix(EMULATED)) {
-            return Self::emulated(path, blocks.parse().map_err(|_| Errno::INVAL)?);
-        }
-        match pci_address(path) {
-            Some((address, namespace)) => Self::open_adapter(path, address, namespace),
+        match Driven::open(path) {
+            Some(driven) => {
+                let driven = driven?;
+                let blocks = driven.bytes() / BLOCK_BYTES;
+                Ok(Self { path: path.to_owned(), kind: Kind::Controller(driven), blocks })
+            }
             None => Self::open_file(path, is_read_only),
         }
-    }
-
-    /// Opens a controller that is bound to `vfio-pci`. Nothing is unbound from the kernel's driver here.
-    fn open_adapter(path: &Path, address: &str, number: Option<u32>) -> Result<Self, Errno> {
-        let opened = Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES);
-        let what = || format!("{address} can't be driven; it must be bound to vfio-pci");
-        let adapter = opened.map_err(|error| errno::explain(&what(), &error, Errno::NODEV))?;
-        Self::of_driver(path, Driver::Adapter(adapter), number)
-    }
-
-    /// Whether a path names a controller, not a file.
-    pub(crate) fn names_controller(path: &Path) -> bool {
-        path.to_str().is_some_and(|path| path.starts_with(EMULATED)) || pci_address(path).is_some()
     }
 
     fn open_file(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
@@ -138,38 +91,19 @@ impl Disk {
         Ok(Self { path: path.to_owned(), kind: Kind::Served(served), blocks })
     }
 
-    /// A controller in this process behind an IOMMU in software.
-    fn emulated(path: &Path, blocks: u64) -> Result<Self, Errno> {
-        if blocks == 0 || blocks > 1 << 20 {
-            return Err(Errno::INVAL);
-        }
-        let machine = Machine::builder(blocks, 12).memory_bytes(CONTROLLER_BYTES).open();
-        let Machine { controller, .. } = machine.map_err(|_| Errno::NOMEM)?;
-        Self::of_driver(path, Driver::Emulated(Arc::new(Mutex::new(controller))), None)
-    }
-
-    /// A namespace of a controller: the one with this number, or else the first.
-    fn of_driver(path: &Path, driver: Driver, number: Option<u32>) -> Result<Self, Errno> {
-        let namespaces = Controller::lock(&driver.controller()).namespaces().to_vec();
-        let is_it = |namespace: &Namespace| number.is_none_or(|number| namespace.number == number);
-        let namespace = namespaces.into_iter().find(is_it).ok_or(Errno::NODEV)?;
-        check_block_shift(namespace.format.block_shift)?;
-        let bytes = namespace.format.blocks << namespace.format.block_shift;
-        let locks = File::from(memfd_create("iotoll-block", MemfdFlags::CLOEXEC)?);
-        Ok(Self {
-            path: path.to_owned(),
-            kind: Kind::Controller(Driven { driver: Some(driver), namespace, locks }),
-            blocks: bytes / BLOCK_BYTES,
-        })
-    }
-
     /// The controller and its namespace; `None` for a file or block device.
     pub(crate) fn controller(&self) -> Option<(Arc<Mutex<Controller>>, Namespace)> {
         match &self.kind {
-            Kind::Controller(Driven { driver: Some(driver), namespace, .. }) => {
-                Some((driver.controller(), *namespace))
-            }
+            Kind::Controller(driven) => driven.controller(),
             _ => None,
+        }
+    }
+
+    /// Paths to it.
+    pub(crate) fn paths(&self) -> u32 {
+        match &self.kind {
+            Kind::Controller(driven) => driven.paths(),
+            _ => 1,
         }
     }
 
@@ -199,15 +133,7 @@ impl Disk {
                     Backing::from_file(self.path.clone(), file, shift, requests, FILE_REQUEST_BYTES);
                 backing.map(Chunk::from).map_err(|error| errno::errno_of(&error))
             }
-            Kind::Controller(Driven { driver, namespace, .. }) => {
-                let requests = requests.min(CONTROLLER_REQUESTS_MAX);
-                let (waiting, policy) = (Waiting::Polling, RetryPolicy::default());
-                let controller = driver.as_ref().ok_or(Errno::NODEV)?.controller();
-                let drive =
-                    Drive::open(controller, *namespace, requests, CONTROLLER_REQUEST_BYTES, waiting, policy);
-                let what = || format!("no queue of {}", self.path.display());
-                drive.map(Chunk::from).map_err(|error| errno::explain(&what(), &error, Errno::AGAIN))
-            }
+            Kind::Controller(driven) => driven.queue(requests),
             Kind::Served(served) => {
                 let holds: Vec<BorrowedFd<'_>> = holds.iter().map(AsFd::as_fd).collect();
                 served.queue(requests, &holds).map(Chunk::from).map_err(|error| explain_broker(&error))
@@ -222,7 +148,7 @@ impl Disk {
     pub(crate) fn locks(&self) -> Result<File, Errno> {
         match &self.kind {
             Kind::File { file, .. } => reopen(file),
-            Kind::Controller(driven) => reopen(&driven.locks),
+            Kind::Controller(driven) => reopen(driven.locks()),
             Kind::Served(served) => reopen(served.locks()),
         }
     }
@@ -231,27 +157,11 @@ impl Disk {
     pub(crate) fn block_shift_below(&self) -> u32 {
         let shift = match &self.kind {
             Kind::File { .. } => return 0,
-            Kind::Controller(driven) => driven.namespace.format.block_shift,
+            Kind::Controller(driven) => driven.block_shift(),
             Kind::Served(served) => served.block_shift(),
         };
         BLOCK_BYTES.trailing_zeros().saturating_sub(shift.into())
     }
-}
-
-impl Drop for Disk {
-    /// Shuts the controller down, which empties its write cache.
-    fn drop(&mut self) {
-        let Kind::Controller(driven) = &mut self.kind else { return };
-        if let Some(Driver::Adapter(adapter)) = driven.driver.take() {
-            // Nobody is left who could be told of an error.
-            let _ = adapter.shut_down();
-        }
-    }
-}
-
-/// Fails for a disk whose blocks are larger than the interface's.
-fn check_block_shift(shift: u8) -> Result<(), Errno> {
-    (u32::from(shift) <= BLOCK_BYTES.trailing_zeros()).then_some(()).ok_or(Errno::OPNOTSUPP)
 }
 
 /// The error number for a broker that does not serve, whose text is kept.
@@ -269,18 +179,6 @@ fn explain_broker(error: &BrokerError) -> Errno {
 
 fn is_block_device(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-}
-
-/// The PCI address that a path is, such as `0000:3b:00.0`, and the namespace after it, as in `0000:3b:00.0/2`.
-fn pci_address(path: &Path) -> Option<(&str, Option<u32>)> {
-    let text = path.to_str()?;
-    let (address, namespace) = match text.split_once('/') {
-        Some((address, namespace)) => (address, Some(namespace.parse().ok()?)),
-        None => (text, None),
-    };
-    let is_address =
-        !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(&byte));
-    (is_address && Path::new("/sys/bus/pci/devices").join(address).exists()).then_some((address, namespace))
 }
 
 /// Controllers and block devices that are open, by path: each can be opened once.
@@ -323,9 +221,7 @@ impl Disks {
         let disk = Arc::new(Disk::open(path, is_read_only)?);
         let open = match &disk.kind {
             Kind::File { is_device: false, .. } => return Ok(disk),
-            Kind::Controller(Driven { driver: Some(Driver::Emulated(_)), .. }) => {
-                Open::Emulated(Arc::clone(&disk))
-            }
+            Kind::Controller(driven) if driven.is_emulated() => Open::Emulated(Arc::clone(&disk)),
             _ => Open::Used(Arc::downgrade(&disk)),
         };
         self.0.push((path.to_owned(), open));

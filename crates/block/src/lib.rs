@@ -34,6 +34,7 @@ pub mod c_types;
 mod counts;
 pub mod direct_queue;
 mod disk;
+mod driven;
 mod ended;
 mod errno;
 pub mod interface;

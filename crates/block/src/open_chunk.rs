@@ -81,6 +81,8 @@ pub(crate) struct OpenChunk {
     /// `None` after it was closed: a thread may keep a closed chunk, but not its disk.
     disk: Mutex<Option<Arc<Disk>>>,
     disk_blocks: u64,
+    /// Paths to the disk.
+    paths: u32,
     /// By how much the disk's blocks are smaller than the interface's, as a shift.
     block_shift: u32,
     options: Options,
@@ -131,6 +133,7 @@ impl OpenChunk {
         Self {
             max_transfer_blocks: max_transfer_blocks(options.is_virtual),
             disk_blocks: disk.blocks,
+            paths: disk.paths(),
             block_shift: disk.block_shift_below(),
             disk: Mutex::new(Some(disk)),
             options,
@@ -477,7 +480,7 @@ impl OpenChunk {
 
     /// Adds its statistics to those of others.
     pub(crate) fn add_to(&self, stats: &mut ChunkStats) {
-        (stats.block_size, stats.num_paths) = (BLOCK_BYTES as u32, 1);
+        (stats.block_size, stats.num_paths) = (BLOCK_BYTES as u32, self.paths);
         stats.max_transfer_size += self.max_transfer_blocks;
         stats.num_no_cmds_free += self.without_tag[0].load(Ordering::Relaxed);
         stats.num_no_cmds_free_fail += self.without_tag[1].load(Ordering::Relaxed);

@@ -21,7 +21,7 @@ use driver::bind_to;
 use lab::{Arch, kernel::Series};
 use nvme::broker::{Broker, Limits, Share};
 use nvme::{Adapter, Controller};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::{env, fs, thread};
@@ -41,6 +41,7 @@ fn in_the_guest() {
         "vfio" => through_vfio(),
         "serve" => return serve(),
         "broker" => through_a_broker(),
+        "paths" => through_two_paths(),
         other => panic!("{other}"),
     }
     println!("{} is as it should be", env::var(MODE).unwrap());
@@ -106,6 +107,38 @@ fn through_vfio() {
     holds(&second, 7);
 }
 
+/// Two controllers of a subsystem, with one namespace.
+const PATHS: [&str; 2] = ["0000:00:06.0", "0000:00:07.0"];
+
+/// One of two controllers stops answering under load: nothing is lost, and nothing is seen of it.
+fn through_two_paths() {
+    let chunk = Chunk::open(&PATHS.join("+"), 0, libc::O_RDWR, 0).unwrap();
+    assert_eq!(chunk.stats().num_paths, 2);
+    write_by_threads(&chunk, 0);
+    let pulled = std::time::Instant::now();
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let mut rounds = 0;
+            while pulled.elapsed().as_secs() < 20 {
+                write_by_threads(&chunk, 1000 * rounds);
+                holds(&chunk, 1000 * rounds);
+                rounds += 1;
+            }
+            rounds
+        });
+        thread::sleep(std::time::Duration::from_millis(500));
+        // Neither registers nor memory: the command register of configuration space is 0.
+        let config = format!("/sys/bus/pci/devices/{}/config", PATHS[1]);
+        let config = fs::OpenOptions::new().write(true).open(config).unwrap();
+        config.write_all_at(&[0, 0], 4).unwrap();
+        println!("{} rounds of {THREADS} threads, a path pulled in the first", busy.join().unwrap());
+    });
+    let wrong = format!("{ADAPTER}+{}", PATHS[0]);
+    assert_eq!(Chunk::open(&wrong, 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
+    let why = error_text();
+    assert!(why.contains("different subsystems"), "{why}");
+}
+
 const SOCKET: &str = "/tmp/disk";
 
 /// Serves the first namespace until this process is killed.
@@ -165,7 +198,8 @@ fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &
     let cache = cache()?;
     let kernel = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86)?;
     let other = disk.with_extension("second");
-    for (path, bytes) in [(disk, disk_bytes), (&*other, DISK_BYTES)] {
+    let shared = disk.with_extension("shared");
+    for (path, bytes) in [(disk, disk_bytes), (&*other, DISK_BYTES), (&*shared, DISK_BYTES)] {
         fs::File::create(path).unwrap().set_len(bytes).unwrap();
     }
     let drive = |path: &Path, id: &str| {
@@ -173,9 +207,12 @@ fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &
     };
     let devices = format!(
         "-device intel-iommu,intremap=on {} {} -device nvme,id=nvme,serial=iotoll,addr=5 -device nvme-ns,bus=nvme,nsid=1,drive=one \
-         -device nvme-ns,bus=nvme,nsid=2,drive=two,logical_block_size=4096,physical_block_size=4096",
+         -device nvme-ns,bus=nvme,nsid=2,drive=two,logical_block_size=4096,physical_block_size=4096 \
+         {} -device nvme-subsys,id=subsystem,nqn=iotoll -device nvme,id=path0,subsys=subsystem,serial=shared,addr=6 \
+         -device nvme,id=path1,subsys=subsystem,serial=shared,addr=7 -device nvme-ns,bus=path0,nsid=1,drive=three,shared=on",
         drive(disk, "one"),
         drive(&other, "two"),
+        drive(&shared, "three"),
     );
     let guest = Guest {
         modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
@@ -220,6 +257,20 @@ fn blocks_are_the_same_through_vfio_and_the_kernel() {
         assert!(console.contains(&format!("{mode} is as it should be")), "{console}");
     }
     assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
+}
+
+#[test]
+fn a_path_is_pulled_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let this = env::current_exe().unwrap();
+    let bind: String = [PATHS[0], PATHS[1], ADAPTER].map(|path| bind_to(path, "vfio-pci")).concat();
+    let before = format!(
+        "busybox sleep 2\n{bind}{MODE}=paths {} --ignored --exact in_the_guest --nocapture\n",
+        this.display()
+    );
+    let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, "") else { return };
+    assert!(console.contains("paths is as it should be"), "{console}");
+    println!("{}", console.lines().find(|line| line.contains("a path pulled")).unwrap());
 }
 
 /// With a checkout of Open POWER's capiflash: the block tests of the library that this one follows, on the controller.

@@ -9,6 +9,7 @@ use block::c_types::{
     CBLK_ARW_STATUS_SUCCESS, CBLK_ARW_USER_STATUS_FLAG, CBLK_ARW_USER_TAG_FLAG, CBLK_ARW_WAIT_CMD_FLAGS,
     CBLK_OPN_NO_INTRP_THREADS, CBLK_OPN_SCRUB_DATA, CBLK_OPN_VIRT_LUN,
 };
+use block::interface::own::iotoll_block_flush;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
@@ -332,5 +333,22 @@ fn threads_share_a_chunk() {
         }
         let stats = chunk.stats();
         assert_eq!((stats.num_awrites, stats.num_errors), (THREADS * BLOCKS * 10, 0));
+    }
+}
+
+/// Two controllers of one subsystem are one disk.
+#[test]
+fn a_disk_may_have_several_paths() {
+    let chunk = Chunk::open("emulated:71x2", 0, libc::O_RDWR, 0).unwrap();
+    let blocks: Vec<u8> = (0..71).flat_map(pattern).collect();
+    assert_eq!((chunk.write(0, &blocks), chunk.read(0, 71)), (Ok(71), Ok(blocks)));
+    assert_eq!(chunk.stats().num_paths, 2);
+    assert_eq!(iotoll_block_flush(chunk.0), 0);
+    let one = Chunk::open("emulated:71", 0, libc::O_RDWR, 0).unwrap();
+    assert_eq!((one.stats().num_paths, one.read(0, 1)), (1, Ok(vec![0; BLOCK])), "another disk");
+    for wrong in
+        ["emulated:71x0", "emulated:71x5", "emulated:71x", "emulated:x2", "emulated:0x2", "emulated:"]
+    {
+        assert_eq!(Chunk::open(wrong, 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL, "{wrong}");
     }
 }

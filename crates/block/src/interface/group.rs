@@ -6,7 +6,7 @@ use crate::c_types::{
     ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_GROUP_MASK, CBLK_GROUP_RAID0,
     CBLK_OPN_VIRT_LUN, CFLSH_ATTR_UNMAP, ChunkAttrs, ChunkStats, GroupTag,
 };
-use crate::disk::Disk;
+use crate::driven::Driven;
 use crate::errno::returned;
 use crate::open_chunk::OpenChunk;
 use crate::queue::Kind;
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn cblk_cg_open(
 fn stripes(path: &Path) -> Vec<PathBuf> {
     let all = path.as_os_str().as_bytes();
     let separator = if all.contains(&b',') { b',' } else { b':' };
-    if path.exists() || Disk::names_controller(path) {
+    if path.exists() || Driven::is_named(path) {
         return vec![path.to_owned()];
     }
     all.split(|byte| *byte == separator).map(|part| PathBuf::from(OsStr::from_bytes(part))).collect()
