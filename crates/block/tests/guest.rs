@@ -133,6 +133,7 @@ fn through_two_paths() {
         config.write_all_at(&[0, 0], 4).unwrap();
         println!("{} rounds of {THREADS} threads, a path pulled in the first", busy.join().unwrap());
     });
+    drop(chunk);
     let wrong = format!("{ADAPTER}+{}", PATHS[0]);
     assert_eq!(Chunk::open(&wrong, 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
     let why = error_text();

@@ -97,12 +97,12 @@ fn the_controller_is_reset_after_twice_the_timeout() {
     let now = pass_ticks(&mut drive, opened, 2 * TICKS - 1);
     assert_eq!(drive.events, Events { aborts: 1, ..Events::default() }, "a command is aborted once");
     let now = pass_ticks(&mut drive, now, 1);
-    assert_eq!(drive.events, Events { aborts: 1, resets: 1, resubmitted: 1, retries: 0 });
+    assert_eq!(drive.events, Events { aborts: 1, resets: 1, resubmitted: 1, retries: 0, moved: 0 });
     // Once resubmitted it is stuck, and has the whole timeout again.
     pass_ticks(&mut drive, now, TICKS);
     assert_eq!(process_completions(&mut drive, Wait::No), []);
     assert_eq!(process_completions(&mut drive, Wait::No), [(0, None)]);
-    assert_eq!(drive.events, Events { aborts: 2, resets: 1, resubmitted: 1, retries: 1 });
+    assert_eq!(drive.events, Events { aborts: 2, resets: 1, resubmitted: 1, retries: 1, moved: 0 });
 }
 
 #[test]
