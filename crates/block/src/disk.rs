@@ -53,11 +53,7 @@ impl Disk {
     }
 
     fn open_file(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
-        let is = |kind| move |stat: Stat| FileType::from_raw_mode(stat.st_mode) == kind;
-        if rustix::fs::stat(path).is_ok_and(is(FileType::Socket)) {
-            return Self::connect(path, is_read_only);
-        }
-        let is_device = rustix::fs::stat(path).is_ok_and(is(FileType::BlockDevice));
+        let is_device = rustix::fs::stat(path).is_ok_and(|stat| is_block_device(&stat));
         // The kernel refuses a device exclusively that is mounted or part of another. Its cache would be in the way.
         let more = if is_device { OFlags::EXCL | OFlags::DIRECT } else { OFlags::empty() };
         let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | more;
@@ -80,7 +76,12 @@ impl Disk {
         Ok(Self { path: path.to_owned(), kind: Kind::File { file: Arc::new(file), is_device }, blocks })
     }
 
-    /// A disk that a broker serves at a socket.
+    /// A disk that a broker serves, if the path is a socket's. Each call is a connection of its own.
+    pub(crate) fn connect_if_socket(path: &Path, is_read_only: bool) -> Option<Result<Self, Errno>> {
+        let is_socket = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+        rustix::fs::stat(path).is_ok_and(is_socket).then(|| Self::connect(path, is_read_only))
+    }
+
     fn connect(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
         let served = ServedDisk::connect(path).map_err(|error| explain_broker(&error))?;
         if !served.is_writable() && !is_read_only {

@@ -184,7 +184,8 @@ impl Parts {
     /// The descriptions by which this process has the parts and uses them.
     fn holds(&self) -> Result<Vec<OwnedFd>, Errno> {
         let user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = [Some(&self.locks), user.as_ref()].into_iter().flatten();
+        // The user first: who sees the number free must not see a user of it.
+        let files = user.as_ref().into_iter().chain([&self.locks]);
         let copy = |file: &File| file.try_clone().map(OwnedFd::from).map_err(|error| of_io(&error));
         files.map(copy).collect()
     }

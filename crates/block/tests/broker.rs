@@ -8,7 +8,7 @@ mod support;
 use block::c_types::CBLK_OPN_VIRT_LUN;
 use block::interface::chunk::{cblk_clone_after_fork, cblk_close};
 use block::interface::own::iotoll_block_error;
-use nvme::broker::{Broker, Limits, Share};
+use nvme::broker::{Broker, BrokerEvent, Limits, Share};
 use nvme::emulated::{Emulated, Fault, Machine};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,8 @@ impl Served {
         let broker = Broker::new(controller, namespace, shares, limits).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
-        let serve = move || broker.serve(&its_stop, &|_| {}).unwrap();
+        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
+        let serve = move || broker.serve(&its_stop, &on_event).unwrap();
         let thread = Some(thread::spawn(serve));
         Self { folder, emulated: machine.emulated, stop, thread, _alone: alone }
     }

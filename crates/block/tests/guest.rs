@@ -19,10 +19,11 @@ use chunks::{BLOCK, Chunk, pattern};
 use dma::vfio::Interface;
 use driver::bind_to;
 use lab::{Arch, kernel::Series};
-use nvme::broker::{Broker, Limits, Share};
+use nvme::broker::{Broker, BrokerEvent, Limits, Share};
 use nvme::{Adapter, Controller};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::{env, fs, thread};
 use support::{Guest, GuestKernel, MODE, cache};
@@ -148,7 +149,8 @@ fn serve() {
     let namespace = Controller::lock(&adapter.controller()).namespaces()[0];
     let share = Share { socket: SOCKET.into(), first: 0, blocks: namespace.format.blocks, is_writable: true };
     let broker = Broker::new(adapter.controller(), namespace, vec![share], Limits::default()).unwrap();
-    broker.serve(&AtomicBool::new(false), &|event| println!("{event:?}")).unwrap();
+    let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|event| println!("{event:?}"));
+    broker.serve(&Arc::new(AtomicBool::new(false)), &on_event).unwrap();
 }
 
 /// A process of its own drives the controller.
@@ -209,7 +211,7 @@ fn boot(programs: &[&Path], disk: &Path, disk_bytes: u64, before: &str, after: &
     let devices = format!(
         "-device intel-iommu,intremap=on {} {} -device nvme,id=nvme,serial=iotoll,addr=5 -device nvme-ns,bus=nvme,nsid=1,drive=one \
          -device nvme-ns,bus=nvme,nsid=2,drive=two,logical_block_size=4096,physical_block_size=4096 \
-         {} -device nvme-subsys,id=subsystem,nqn=iotoll -device nvme,id=path0,subsys=subsystem,serial=shared,addr=6 \
+         {} -device nvme-subsys,id=subsystem,nqn=shared -device nvme,id=path0,subsys=subsystem,serial=shared,addr=6 \
          -device nvme,id=path1,subsys=subsystem,serial=shared,addr=7 -device nvme-ns,bus=path0,nsid=1,drive=three,shared=on",
         drive(disk, "one"),
         drive(&other, "two"),

@@ -865,7 +865,7 @@ pub(crate) struct BlkServe {
     /// Threads, each with a queue of the controller; one keeps a CPU busy while its commands are in flight
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_serving_threads)]
     pub(crate) threads: usize,
-    /// Most queues of clients: one for each of their threads that does I/O
+    /// Most queues of each share's clients: one for each of their threads that does I/O
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_positive::<usize>)]
     pub(crate) queues: usize,
 }

@@ -470,7 +470,7 @@ fn a_disk_is_served_until_a_signal() {
     // One that is killed leaves its sockets behind; the next replaces them.
     assert_eq!(Serving::start(&shares, &other).end(Signal::KILL).0, None);
     assert!(one.exists() && matches!(ServedDisk::connect(&one), Err(BrokerError::Socket { .. })));
-    assert_eq!(Serving::start(&shares, &other).end(Signal::INT).0, Some(0));
+    assert_eq!(Serving::start(&shares, &other).end(Signal::TERM).0, Some(0));
 }
 
 #[test]

@@ -19,6 +19,7 @@
 
 mod area;
 mod client;
+mod doorman;
 mod ring;
 mod server;
 mod session;

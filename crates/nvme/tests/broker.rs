@@ -44,7 +44,9 @@ impl Served {
         let broker = Broker::new(controller, namespace, shares, limits).unwrap();
         let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (its_stop, its_events) = (Arc::clone(&stop), Arc::clone(&events));
-        let serve = move || broker.serve(&its_stop, &|event| its_events.lock().unwrap().push(event));
+        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> =
+            Arc::new(move |event| its_events.lock().unwrap().push(event));
+        let serve = move || broker.serve(&its_stop, &on_event);
         Self { folder, emulated: bench.emulated, stop, events, thread: Some(thread::spawn(serve)) }
     }
 
@@ -290,9 +292,10 @@ fn a_broker_that_was_started_anew_is_another() {
     let share = Share { socket: socket.clone(), first: 0, blocks: 64, is_writable: false };
     let controller = Arc::new(Mutex::new(bench.controller));
     let broker = Broker::new(controller, namespace, vec![share], Limits::default()).unwrap();
-    let stop = AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
+    let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
     thread::scope(|scope| {
-        scope.spawn(|| broker.serve(&stop, &|_| {}).unwrap());
+        scope.spawn(|| broker.serve(&stop, &on_event).unwrap());
         let of_the_other = disk.queue(1, &[]);
         let of_this = ServedDisk::connect(&socket).and_then(|disk| disk.queue(1, &[]));
         stop.store(true, Ordering::Relaxed);

@@ -16,19 +16,24 @@ use nvme::{Controller, Namespace};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 /// Begins the name of an emulated controller: `emulated:BLOCKS`.
 const EMULATED: &str = "emulated:";
 /// Size of an emulated controller's blocks, as a power of two.
 const EMULATED_BLOCK_SHIFT: u8 = 12;
-/// Most blocks of an emulated controller, which are in this process's memory: 64 GiB.
-const EMULATED_BLOCKS_MAX: u64 = 1 << 24;
+/// Most blocks of an emulated controller, which are in this process's memory: 4 GiB.
+const EMULATED_BLOCKS_MAX: u64 = 1 << 20;
 /// DMA memory for the admin queue and lists.
 const MEMORY_BYTES: u64 = 4 << 20;
 /// The same for each thread: its queues, and buffers of 4 MiB that are aligned to that.
 const THREAD_BYTES: u64 = 8 << 20;
+/// Most lines about clients in a second.
+const LINES_PER_SECOND: usize = 20;
 /// Where sockets are made whose path was not given.
 const FOLDER: &str = "/run/iotoll";
 
@@ -43,7 +48,7 @@ pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
 }
 
 /// Serves a controller that is emulated in this process.
-fn serve_emulated(args: &BlkServe, blocks: &str, stop: &AtomicBool) -> anyhow::Result<()> {
+fn serve_emulated(args: &BlkServe, blocks: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
     let blocks = blocks
         .with_context(|| format!("expected {EMULATED}BLOCKS with 1 to {EMULATED_BLOCKS_MAX} blocks"))?;
@@ -55,7 +60,7 @@ fn serve_emulated(args: &BlkServe, blocks: &str, stop: &AtomicBool) -> anyhow::R
 }
 
 /// Serves a controller of this host.
-fn serve_adapter(args: &BlkServe, stop: &AtomicBool) -> anyhow::Result<()> {
+fn serve_adapter(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let NvmeController { address, consent } = &args.disk.controller;
     let root = Root::default();
     let candidate = find_candidate(&root, address)?;
@@ -78,7 +83,7 @@ fn memory_bytes(args: &BlkServe) -> u64 {
     MEMORY_BYTES + args.threads as u64 * THREAD_BYTES
 }
 
-fn serve_driven(args: &BlkServe, adapter: &DrivenAdapter, stop: &AtomicBool) -> anyhow::Result<()> {
+fn serve_driven(args: &BlkServe, adapter: &DrivenAdapter, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let namespace = adapter.namespace(args.disk.namespace)?;
     let controller = adapter.adapter.controller();
     if args.is_writable() {
@@ -145,7 +150,7 @@ fn serve(
     controller: Arc<Mutex<Controller>>,
     namespace: Namespace,
     shares: Vec<Share>,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
     let mut limits = Limits::default();
     (limits.threads, limits.queues) = (args.threads, args.queues);
@@ -155,8 +160,30 @@ fn serve(
     output::print_note(
         "the sockets are this user's alone: chown, chgrp and chmod let others in. Ctrl-C ends",
     );
-    broker.serve(stop, &|event| output::print_note(&event_line(&event)))?;
-    Ok(())
+    Ok(broker.serve(stop, &print_events())?)
+}
+
+/// Has a thread of its own print events: whoever serves must not wait for a terminal or a pipe. At most [`LINES_PER_SECOND`] are printed; what is too
+/// much is counted.
+fn print_events() -> Arc<dyn Fn(BrokerEvent) + Send + Sync> {
+    let (sender, events) = sync_channel::<BrokerEvent>(LINES_PER_SECOND);
+    let missed = Arc::new(AtomicUsize::new(0));
+    let its_missed = Arc::clone(&missed);
+    thread::spawn(move || {
+        for event in events {
+            output::print_note(&event_line(&event));
+            thread::sleep(Duration::from_secs(1) / LINES_PER_SECOND as u32);
+            match its_missed.swap(0, Ordering::Relaxed) {
+                0 => {}
+                more => output::print_note(&format!("{more} more events")),
+            }
+        }
+    });
+    Arc::new(move |event| {
+        if sender.try_send(event).is_err() {
+            missed.fetch_add(1, Ordering::Relaxed);
+        }
+    })
 }
 
 /// Where a share is served, and what it is.

@@ -1,13 +1,12 @@
 //! A client's side: a disk that a broker serves, and queues of it.
 
 use super::area::{ClientArea, Layout};
-use super::wire::{About, Hello, MESSAGE_BYTES, Outcome, Request};
+use super::wire::{About, GOODBYE, Hello, MESSAGE_BYTES, Outcome, Request};
 use super::{BrokerError, socket};
 use crate::chunk::{ChunkError, Operation, Wait};
 use dma::Ram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,11 +31,9 @@ pub struct ServedDisk {
 /// A queue of a served disk, for a [`Chunk`](crate::chunk::Chunk).
 #[derive(Debug)]
 pub struct ServedQueue {
-    /// Its end is the broker's.
-    socket: OwnedFd,
     /// Wakes the broker.
     requested: OwnedFd,
-    /// Wakes this process.
+    /// Wakes this process. Its end is the broker's.
     completed: OwnedFd,
     area: ClientArea,
     about: About,
@@ -50,12 +47,8 @@ pub struct ServedQueue {
     last_check: Instant,
 }
 
-/// Asks the broker at a socket. Returns the connection with the answer and its files.
-fn ask(
-    socket: &Path,
-    hello: Hello,
-    files: &[BorrowedFd<'_>],
-) -> Result<(OwnedFd, About, Vec<OwnedFd>), BrokerError> {
+/// Asks the broker at a socket. Returns the answer with its files.
+fn ask(socket: &Path, hello: Hello, files: &[BorrowedFd<'_>]) -> Result<(About, Vec<OwnedFd>), BrokerError> {
     let failed = |source: Errno| BrokerError::Socket { socket: socket.to_owned(), source: source.into() };
     let connection = socket::connect(socket).map_err(|error| match error {
         // A socket of another kind.
@@ -65,12 +58,13 @@ fn ask(
     socket::send(&connection, &hello.encode(), files).map_err(failed)?;
     let mut bytes = [0; MESSAGE_BYTES];
     let (length, files) = match socket::receive(&connection, &mut bytes) {
-        Err(Errno::MSGSIZE | Errno::CONNRESET | Errno::AGAIN) => (0, Vec::new()),
+        Err(Errno::MSGSIZE | Errno::CONNRESET) => (0, Vec::new()),
+        Err(Errno::AGAIN) => return Err(failed(Errno::TIMEDOUT)),
         received => received.map_err(failed)?,
     };
     let about = About::decode(&bytes[..length]);
     let about = about.ok_or_else(|| BrokerError::Protocol { socket: socket.to_owned() })?;
-    Ok((connection, about, files))
+    Ok((about, files))
 }
 
 impl ServedDisk {
@@ -79,7 +73,7 @@ impl ServedDisk {
     /// # Errors
     /// [`BrokerError::Socket`], [`BrokerError::Protocol`]
     pub fn connect(socket: &Path) -> Result<Self, BrokerError> {
-        let (_, about, files) = ask(socket, Hello { slots: 0 }, &[])?;
+        let (about, files) = ask(socket, Hello { slots: 0 }, &[])?;
         let locks = files.into_iter().next();
         let locks = locks.ok_or_else(|| BrokerError::Protocol { socket: socket.to_owned() })?;
         Ok(Self { socket: socket.to_owned(), about, locks: locks.into() })
@@ -113,7 +107,7 @@ impl ServedDisk {
     /// [`BrokerError`]
     pub fn queue(&self, requests: u16, holds: &[BorrowedFd<'_>]) -> Result<ServedQueue, BrokerError> {
         let own = || self.socket.clone();
-        let (socket, about, files) = ask(&self.socket, Hello { slots: requests.max(1) }, holds)?;
+        let (about, files) = ask(&self.socket, Hello { slots: requests.max(1) }, holds)?;
         if about.instance != self.about.instance {
             return Err(BrokerError::Restarted { socket: own() });
         }
@@ -127,7 +121,6 @@ impl ServedDisk {
         let area = ClientArea::of_client(ram, layout);
         let area = area.map_err(|error| BrokerError::Resource(io::Error::other(error)))?;
         Ok(ServedQueue {
-            socket,
             requested,
             completed,
             area,
@@ -234,7 +227,7 @@ impl ServedQueue {
     fn look_for_end(&mut self) {
         if self.lost.is_none() && self.last_check.elapsed() >= CHECK_INTERVAL {
             self.last_check = Instant::now();
-            if socket::has_ended(&self.socket) {
+            if socket::has_ended(&self.completed) {
                 self.lost = Some("the broker has ended");
             }
         }
@@ -260,16 +253,15 @@ impl ServedQueue {
         }
         if self.announce_sleep() {
             let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.subsec_nanos().into() };
-            let mut polled = [&self.completed, &self.socket].map(|file| PollFd::new(file, PollFlags::IN));
             // Interrupted or not: what follows looks at the results.
-            let _ = poll(&mut polled, Some(&timeout));
+            let _ = poll(&mut [PollFd::new(&self.completed, PollFlags::IN)], Some(&timeout));
         }
     }
 
     /// Has the next result wake this process through [`as_fd`](Self::as_fd). Returns false if there is one.
     pub(crate) fn announce_sleep(&mut self) -> bool {
         if std::mem::replace(&mut self.has_announced, true) {
-            let _ = rustix::io::read(&self.completed, &mut [0; 8]);
+            socket::clear(&self.completed);
         }
         self.area.results.announce_sleep()
     }
@@ -288,9 +280,15 @@ impl ServedQueue {
 impl Drop for ServedQueue {
     /// Says goodbye, and waits until the broker has closed what it held for this queue.
     fn drop(&mut self) {
-        if shutdown(&self.socket, Shutdown::Write).is_ok() {
-            let timeout = Timespec { tv_sec: GOODBYE_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
-            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
+        if self.lost.is_none() {
+            self.area.requests.push(GOODBYE);
+            self.ring_doorbell();
+            let begun = Instant::now();
+            while begun.elapsed() < GOODBYE_TIMEOUT && !socket::has_ended(&self.completed) {
+                socket::clear(&self.completed);
+                let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.subsec_nanos().into() };
+                let _ = poll(&mut [PollFd::new(&self.completed, PollFlags::IN)], Some(&timeout));
+            }
         }
     }
 }

@@ -3,14 +3,15 @@
 use super::area::{BrokerArea, Layout};
 use super::ring::Broken;
 use super::share::OpenShare;
-use super::wire::{Outcome, Request};
+use super::wire::{GOODBYE, Outcome, Request};
 use super::{BrokerError, BrokerEvent, socket};
 use crate::chunk::Operation;
 use dma::Ram;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// Who a client is.
@@ -25,10 +26,10 @@ pub(super) struct Peer {
 pub(super) struct Session {
     /// Declared before the socket, so that it is closed before: the client waits for the socket's end.
     _holds: Holds,
-    socket: OwnedFd,
-    /// Written by the client when it has begun requests while the broker sleeps.
+    /// Written by the client when it has begun requests while the broker sleeps. The client has the same description and may make it block,
+    /// so it is neither read nor written here.
     requested: OwnedFd,
-    /// Written by the broker when requests have ended while the client sleeps.
+    /// Wakes the client when requests have ended while it sleeps. Its end is the client's.
     completed: OwnedFd,
     area: BrokerArea,
     share: Arc<OpenShare>,
@@ -73,12 +74,12 @@ pub(super) enum Next {
     },
 }
 
-fn no_resource(error: rustix::io::Errno) -> BrokerError {
+fn no_resource(error: Errno) -> BrokerError {
     BrokerError::Resource(error.into())
 }
 
 /// Memory of its own for a client, of a size that neither side can change.
-fn new_memory(layout: Layout) -> Result<OwnedFd, rustix::io::Errno> {
+fn new_memory(layout: Layout) -> Result<OwnedFd, Errno> {
     let memory = memfd_create("iotoll-client", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&memory, layout.bytes(rustix::param::page_size() as u64))?;
     fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -88,7 +89,6 @@ fn new_memory(layout: Layout) -> Result<OwnedFd, rustix::io::Errno> {
 impl Session {
     /// A session with new memory.
     pub(super) fn new(
-        socket: OwnedFd,
         peer: Peer,
         share: Arc<OpenShare>,
         layout: Layout,
@@ -98,12 +98,11 @@ impl Session {
         let ram = Ram::of_file(memory.as_fd()).map_err(BrokerError::Resource)?;
         let area = BrokerArea::of_broker(ram, layout);
         let area = area.map_err(|error| BrokerError::Resource(io::Error::other(error)))?;
-        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource);
-        let (requested, completed) = (event()?, event()?);
-        let copy = |file: &OwnedFd| file.try_clone().map_err(BrokerError::Resource);
-        let given = Given { memory, requested: copy(&requested)?, completed: copy(&completed)? };
+        let requested = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource)?;
+        let (completed, woken) = socket::waker().map_err(no_resource)?;
+        let copy = requested.try_clone().map_err(BrokerError::Resource)?;
+        let given = Given { memory, requested: copy, completed: woken };
         let session = Self {
-            socket,
             requested,
             completed,
             area,
@@ -129,19 +128,33 @@ impl Session {
         BrokerEvent::Left { process, user }
     }
 
-    /// Can be read when the client has ended or begun requests.
-    pub(super) fn files(&self) -> [BorrowedFd<'_>; 2] {
-        [self.socket.as_fd(), self.requested.as_fd()]
+    /// Has `events` tell of this client. They come once for each change: what has come is not taken from the files.
+    pub(super) fn watch(&self, events: &OwnedFd) -> Result<(), Errno> {
+        let once = epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(events, &self.requested, data, epoll::EventFlags::IN | once)?;
+        epoll::add(events, &self.completed, data, epoll::EventFlags::HUP | once)
+    }
+
+    /// Ends that: the client may have copies of these files.
+    pub(super) fn forget(&self, events: &OwnedFd) {
+        let _ = epoll::delete(events, &self.requested);
+        let _ = epoll::delete(events, &self.completed);
+    }
+
+    /// The most bytes of a request: the size of its buffer.
+    pub(super) fn request_bytes(&self) -> usize {
+        self.area.layout().request_bytes as usize
     }
 
     /// Notes that the client is gone, if it is.
     pub(super) fn look_for_end(&mut self) {
-        self.is_leaving |= socket::has_ended(&self.socket);
+        self.is_leaving |= socket::has_ended(&self.completed);
     }
 
-    /// Forgets wakeups so far.
-    pub(super) fn clear_wakeups(&self) {
-        let _ = rustix::io::read(&self.requested, &mut [0; 8]);
+    /// Whether nothing more is taken from the client.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving
     }
 
     /// Whether nothing of the client is left to do.
@@ -162,6 +175,10 @@ impl Session {
 
     fn take(&mut self, blocks_max: u64) -> Result<Next, Broken> {
         let Some(words) = self.area.requests.pop()? else { return Ok(Next::Nothing) };
+        if words == GOODBYE {
+            self.is_leaving = true;
+            return Ok(Next::Nothing);
+        }
         let Request { slot, operation } = Request::decode(words).ok_or(Broken)?;
         let is_in_flight = self.in_flight.get_mut(usize::from(slot)).ok_or(Broken)?;
         if std::mem::replace(is_in_flight, true) {
@@ -198,7 +215,7 @@ impl Session {
     /// Shows the client what has ended, and wakes it if it sleeps.
     pub(super) fn publish(&mut self) {
         if self.area.results.publish() {
-            let _ = rustix::io::write(&self.completed, &1_u64.to_ne_bytes());
+            socket::wake(&self.completed);
         }
     }
 

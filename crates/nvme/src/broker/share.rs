@@ -1,13 +1,15 @@
 //! The part of a namespace that the processes at one socket get.
 
-use super::{BrokerError, socket};
+use super::BrokerError;
+use super::socket::Listener;
 use crate::chunk::Operation;
-use rustix::fs::{MemfdFlags, fstat, memfd_create, unlink};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fstat, memfd_create, open};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Most blocks that one request sets to zero.
 const ZEROED_BLOCKS_MAX: u64 = 1 << 16;
@@ -50,11 +52,13 @@ impl Share {
     }
 }
 
-/// A share that is served. Its socket is removed when it is dropped.
+/// A share that is served.
 #[derive(Debug)]
 pub(super) struct OpenShare {
     pub(super) is: Share,
-    pub(super) listener: OwnedFd,
+    pub(super) listener: Listener,
+    /// Each queue of a client has a copy.
+    pub(super) queues: Arc<()>,
     /// Has no content: its locks say which blocks virtual LUNs of the clients have.
     pub(super) locks: File,
 }
@@ -66,17 +70,22 @@ impl OpenShare {
         if blocks == 0 || first.checked_add(blocks).is_none_or(|end| end > all) {
             return Err(BrokerError::NoBlocks { socket: is.socket, first, count: blocks, blocks: all });
         }
-        let listener = socket::listen(&is.socket).map_err(|error| match error {
+        let listener = Listener::new(&is.socket).map_err(|error| match error {
             Errno::ADDRINUSE => BrokerError::InUse { socket: is.socket.clone() },
             error => BrokerError::Socket { socket: is.socket.clone(), source: error.into() },
         })?;
-        let locks = memfd_create("iotoll-locks", MemfdFlags::CLOEXEC);
-        let locks = locks.map_err(|error| BrokerError::Resource(io::Error::from(error)))?;
-        Ok(Self { is, listener, locks: locks.into() })
+        let locks = new_locks().map_err(|error| BrokerError::Resource(io::Error::from(error)))?;
+        Ok(Self { is, listener, queues: Arc::new(()), locks })
     }
 }
 
 impl OpenShare {
+    /// A description of the lock file for a client. The broker's own would keep the client's locks.
+    pub(super) fn locks_for_client(&self) -> Result<OwnedFd, Errno> {
+        let path = format!("/proc/self/fd/{}", self.locks.as_raw_fd());
+        open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    }
+
     /// Whether a file is the share's lock file, opened anew or not.
     pub(super) fn is_of_locks(&self, file: &OwnedFd) -> bool {
         let (Ok(given), Ok(own)) = (fstat(file), fstat(&self.locks)) else { return false };
@@ -84,11 +93,11 @@ impl OpenShare {
     }
 }
 
-impl Drop for OpenShare {
-    fn drop(&mut self) {
-        // It stays if it was replaced or removed; the next broker there replaces it.
-        let _ = unlink(&self.is.socket);
-    }
+/// A file for locks. It has no content and can get none.
+fn new_locks() -> Result<File, Errno> {
+    let locks = memfd_create("iotoll-locks", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    fcntl_add_seals(&locks, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(locks.into())
 }
 
 #[cfg(test)]

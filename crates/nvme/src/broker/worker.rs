@@ -1,13 +1,15 @@
 //! A thread with a queue pair that executes requests of its clients.
 
-use super::BrokerEvent;
 use super::session::{Next, Session};
 use super::wire::Outcome;
+use super::{BrokerError, BrokerEvent};
 use crate::chunk::{Chunk, ChunkError, Operation};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Rounds without anything to do before the thread sleeps: some 20 us.
@@ -39,8 +41,8 @@ pub(super) struct Worker {
     /// A client keeps its place as long as it has requests in flight.
     clients: Vec<Option<Session>>,
     new_clients: Receiver<Session>,
-    /// Can be read when there are.
-    wake: OwnedFd,
+    /// Tells of new clients, and of what they begin while the thread sleeps.
+    events: OwnedFd,
     /// The client whose turn is next, where not all requests have a slot.
     turn: usize,
     /// Data of one request, on its way between the client's memory and the controller's.
@@ -49,26 +51,61 @@ pub(super) struct Worker {
     next_check: Instant,
 }
 
+/// Where a worker gets clients.
+pub(super) struct Desk {
+    new_clients: Sender<Session>,
+    wake: OwnedFd,
+}
+
+impl Desk {
+    /// The same desk for another thread.
+    pub(super) fn copy(&self) -> Result<Self, BrokerError> {
+        let wake = self.wake.try_clone().map_err(BrokerError::Resource)?;
+        Ok(Self { new_clients: self.new_clients.clone(), wake })
+    }
+
+    /// Gives the worker a client.
+    pub(super) fn give(&self, session: Session) {
+        // A worker that has ended needs none.
+        if self.new_clients.send(session).is_ok() {
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
 impl Worker {
-    pub(super) fn new(disk: Chunk, new_clients: Receiver<Session>, wake: OwnedFd) -> Self {
-        Self {
+    /// A worker, and its desk.
+    pub(super) fn with_desk(disk: Chunk) -> Result<(Self, Desk), BrokerError> {
+        let no_resource = |error: Errno| BrokerError::Resource(error.into());
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource)?;
+        let (new_clients, to_worker) = channel();
+        let worker = Self::new(disk, to_worker, &wake).map_err(no_resource)?;
+        Ok((worker, Desk { new_clients, wake }))
+    }
+
+    /// A worker without clients. `wake` can be read when there are new ones.
+    fn new(disk: Chunk, new_clients: Receiver<Session>, wake: &OwnedFd) -> Result<Self, Errno> {
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&events, wake, epoll::EventData::new_u64(0), once)?;
+        Ok(Self {
             commands: vec![None; disk.requests()],
             data: vec![0; disk.request_bytes()],
             disk,
             in_flight: 0,
             clients: Vec::new(),
             new_clients,
-            wake,
+            events,
             turn: 0,
             next_check: Instant::now(),
-        }
+        })
     }
 
     /// Serves clients until `stop` is set, and then until no command is in flight.
     pub(super) fn run(
         mut self,
         stop: &AtomicBool,
-        on_event: &(dyn Fn(BrokerEvent) + Sync),
+        on_event: &(dyn Fn(BrokerEvent) + Send + Sync),
     ) -> Result<(), ChunkError> {
         let mut idle_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
@@ -98,6 +135,10 @@ impl Worker {
     /// Takes on new clients.
     fn admit(&mut self) {
         for new in self.new_clients.try_iter() {
+            // One that can't be watched is dropped, which ends its connection.
+            if new.watch(&self.events).is_err() {
+                continue;
+            }
             match self.clients.iter_mut().find(|client| client.is_none()) {
                 Some(place) => *place = Some(new),
                 None => self.clients.push(Some(new)),
@@ -128,9 +169,14 @@ impl Worker {
 
     /// Begins the next request of a client, if there is one.
     fn take_request(&mut self, client: usize) -> bool {
-        let blocks_max = (self.disk.request_bytes() / self.disk.block_bytes()) as u64;
         let Some(session) = &mut self.clients[client] else { return false };
+        let bytes_max = self.disk.request_bytes().min(session.request_bytes());
+        let blocks_max = (bytes_max / self.disk.block_bytes()) as u64;
         let (slot, operation) = match session.next(blocks_max) {
+            Next::Nothing if session.is_leaving() => {
+                self.next_check = Instant::now();
+                return false;
+            }
             Next::Nothing => return false,
             Next::Refused => return true,
             Next::Allowed { slot, operation } => (slot, operation),
@@ -142,7 +188,10 @@ impl Worker {
             _ => (0, 0),
         };
         let data = &mut self.data[..to_write];
-        session.copy_in(slot, data);
+        if !session.copy_in(slot, data) {
+            session.end(slot, Outcome::Refused);
+            return true;
+        }
         match self.disk.begin_checked(operation, data, to_read) {
             Ok(request) => {
                 let command = Command { client, slot, bytes: to_read };
@@ -174,7 +223,7 @@ impl Worker {
     }
 
     /// Drops clients that are gone, now and then.
-    fn say_goodbye(&mut self, on_event: &(dyn Fn(BrokerEvent) + Sync)) {
+    fn say_goodbye(&mut self, on_event: &(dyn Fn(BrokerEvent) + Send + Sync)) {
         let now = Instant::now();
         if now < self.next_check {
             return;
@@ -185,6 +234,7 @@ impl Worker {
                 session.look_for_end();
             }
             if let Some(gone) = place.take_if(|session| session.has_left()) {
+                gone.forget(&self.events);
                 on_event(gone.departure());
             }
         }
@@ -196,14 +246,10 @@ impl Worker {
         if !clients().all(Session::announce_sleep) {
             return;
         }
-        let files = clients().flat_map(Session::files).chain([self.wake.as_fd()]);
-        let mut polled: Vec<PollFd<'_>> =
-            files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN | PollFlags::RDHUP)).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: SLEEP_MAX.subsec_nanos().into() };
         // Interrupted or not: what follows looks at all clients.
-        let _ = poll(&mut polled, Some(&timeout));
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-        clients().for_each(Session::clear_wakeups);
+        let mut events = [MaybeUninit::uninit(); 64];
+        let _ = epoll::wait(&self.events, &mut events, Some(&timeout));
         self.next_check = Instant::now();
     }
 }
