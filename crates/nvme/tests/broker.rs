@@ -163,6 +163,19 @@ fn a_socket_is_its_owner_s_and_one_broker_s() {
         let error = open(&served.socket("new"), first, blocks).unwrap_err();
         assert!(matches!(error, BrokerError::NoBlocks { .. }), "{error}");
     }
+    // What was put in a socket's place is not removed.
+    let replaced = served.socket("replaced");
+    let broker = open(&replaced, 0, 64).unwrap();
+    std::fs::remove_file(&replaced).unwrap();
+    std::fs::write(&replaced, "data").unwrap();
+    drop(broker);
+    assert_eq!(std::fs::read(&replaced).unwrap(), b"data");
+    let swapped = served.socket("swapped");
+    let broker = open(&swapped, 0, 64).unwrap();
+    std::fs::remove_file(&swapped).unwrap();
+    let _other = std::os::unix::net::UnixListener::bind(&swapped).unwrap();
+    drop(broker);
+    assert!(swapped.exists());
     // Somebody who listens there, but is no broker.
     let stream = served.socket("stream");
     let _listener = std::os::unix::net::UnixListener::bind(&stream).unwrap();
@@ -190,6 +203,8 @@ fn queues_are_limited_and_given_again() {
     });
     let kept = [disk.queue(1, &[]).unwrap(), disk.queue(1, &[]).unwrap()];
     assert!(matches!(disk.queue(1, &[]), Err(BrokerError::Full { .. })));
+    // Those of another share are its own.
+    assert!(ServedDisk::connect(&served.socket("other")).unwrap().queue(1, &[]).is_ok());
     drop(kept);
 }
 
@@ -258,7 +273,11 @@ fn what_a_client_holds_is_kept_until_its_requests_have_ended() {
     let held = open().unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
     let other = open().unwrap();
-    let is_locked = || flock(&other, FlockOperation::NonBlockingLockExclusive).is_err();
+    let is_locked = || {
+        let locked = flock(&other, FlockOperation::NonBlockingLockExclusive);
+        flock(&other, FlockOperation::Unlock).unwrap();
+        locked.is_err()
+    };
     let mut chunk = Chunk::from(disk.queue(4, &[held.as_fd()]).unwrap());
     served.emulated.inject_at_block(3, Fault::Stuck);
     let stuck = chunk.awrite(3, &data(1, 1)).unwrap();
@@ -272,6 +291,13 @@ fn what_a_client_holds_is_kept_until_its_requests_have_ended() {
     thread::sleep(Duration::from_millis(50));
     assert!(is_locked(), "a request is in flight that may still write");
     served.wait_for_departures(1);
+    assert!(!is_locked());
+    // The lock file is for locks alone, and the client's description of it is its own.
+    let mut file = disk.locks();
+    assert!(std::io::Write::write_all(&mut file, b"data").is_err());
+    flock(disk.locks(), FlockOperation::NonBlockingLockExclusive).unwrap();
+    assert!(is_locked());
+    drop(disk);
     assert!(!is_locked());
     // A file that is not the share's is not taken: closing it could block the broker.
     let served = Served::new(Limits::default());
