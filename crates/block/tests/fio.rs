@@ -10,7 +10,7 @@ mod engine;
 mod skip;
 
 use engine::Fio;
-use nvme::broker::{Broker, Limits, Share};
+use nvme::broker::{Broker, BrokerError, Limits, Share};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
 use std::path::Path;
@@ -40,7 +40,8 @@ struct Served {
     path: String,
     emulated: Arc<Emulated>,
     stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<Result<(), BrokerError>>>,
+    has_power: bool,
 }
 
 impl Served {
@@ -55,9 +56,15 @@ impl Served {
         let broker = Broker::new(controller, namespace, shares, Limits::default()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
-        let serve = move || broker.serve(&its_stop, &|_| {}).unwrap();
+        let serve = move || broker.serve(&its_stop, &|_| {});
         let thread = Some(thread::spawn(serve));
-        Self { _folder: folder, path, emulated: machine.emulated, stop, thread }
+        Self { _folder: folder, path, emulated: machine.emulated, stop, thread, has_power: true }
+    }
+
+    /// Afterwards the broker's controller does not work.
+    fn lose_power(&mut self) {
+        self.emulated.lose_power();
+        self.has_power = false;
     }
 }
 
@@ -65,7 +72,8 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
+            let served = thread.join().unwrap();
+            assert_eq!(served.is_ok(), self.has_power, "{served:?}");
         }
     }
 }
@@ -181,6 +189,21 @@ fn trimmed_blocks_are_zero() {
             format!("--filename={EMULATED} --rw=trimwrite --bs=16k --size={SIZE} --interface={interface}");
         let run = fio.run(&job, &["--thread=1", "--iodepth=8"]);
         assert_eq!((run.errors, run.bytes("trim"), run.bytes("write")), (0, SIZE, SIZE), "{interface}");
+    }
+}
+
+/// What was written before a flush survives a loss of power, and nothing else does.
+#[test]
+fn a_flush_empties_the_write_cache() {
+    let Some(fio) = fio() else { return };
+    for (flushes, survives) in [("--end_fsync=0", false), ("--end_fsync=1", true)] {
+        let mut served = Served::new();
+        let job = format!("--filename={} --rw=write --bs=64k --iodepth=4 --size={SIZE}", served.path);
+        assert_eq!(fio.run(&job, &[flushes]).errors, 0);
+        served.lose_power();
+        let disk = served.emulated.disk();
+        let is_written = disk.chunks(BLOCK).all(|block| block.iter().any(|byte| *byte != 0));
+        assert_eq!(is_written, survives, "{flushes}");
     }
 }
 

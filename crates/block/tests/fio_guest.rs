@@ -1,4 +1,4 @@
-//! fio in a guest with two NVMe controllers of QEMU: one has the kernel's driver, the other is driven by the library through VFIO. One run of fio has
+//! fio in a guest with NVMe controllers of QEMU: one has the kernel's driver, another is driven by the library through VFIO. One run of fio has
 //! both. With `FIO_SOURCE`, as for the tests on the host.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -24,6 +24,9 @@ use support::{Guest, GuestKernel, cache};
 const KERNEL_S: &str = "/dev/nvme0n1";
 const ADAPTER: &str = "0000:00:06.0";
 const DISK_BYTES: u64 = 32 << 20;
+/// Has a block that can't be read.
+const FAILING: &str = "0000:00:07.0";
+const FAILING_BLOCK: u64 = 100;
 
 /// Shell lines that put a job file of `fio/examples` into the guest.
 fn job_file(name: &str) -> String {
@@ -36,16 +39,24 @@ fn boot(fio: &Fio, script: &str) -> Option<String> {
     let cache = cache()?;
     let kernel = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86)?;
     let folder = tempfile::tempdir().unwrap();
-    let drive = |name: &str, place: u8| {
+    let drive = |name: &str, place: u8, more: &str| {
         let path = folder.path().join(name);
         fs::File::create(&path).unwrap().set_len(DISK_BYTES).unwrap();
         format!(
-            "-drive file={},if=none,format=raw,cache=unsafe,discard=unmap,id={name} \
-             -device nvme,serial={name},addr={place},drive={name},logical_block_size=4096,physical_block_size=4096",
+            "-drive if=none,driver=raw,cache=unsafe,discard=unmap,id={name},file.driver=blkdebug,file.image.filename={}{more} \
+             -device nvme,serial={name},addr={place},drive={name},logical_block_size=4096,physical_block_size=4096 ",
             path.display()
         )
     };
-    let devices = format!("-device intel-iommu,intremap=on {} {}", drive("kernel", 5), drive("iotoll", 6));
+    let fails =
+        format!(",file.inject-error.0.event=read_aio,file.inject-error.0.sector={}", FAILING_BLOCK * 8);
+    let devices = [
+        "-device intel-iommu,intremap=on ".to_owned(),
+        drive("kernel", 5, ""),
+        drive("iotoll", 6, ""),
+        drive("failing", 7, &fails),
+    ];
+    let devices = devices.concat();
     let programs: [&Path; 2] = [&fio.program, &fio.engine];
     let guest = Guest {
         modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
@@ -87,6 +98,12 @@ fn fio_has_io_uring_and_the_library_in_one_run() {
             "{own} --rw=randwrite --bs=4k --size=32m --numjobs=2 --verify=crc32c --do_verify=0 --fsync=32{}",
             ends("write")
         ),
+        bind_to(FAILING, "vfio-pci"),
+        format!(
+            "{program} --name=job --ioengine=external:{engine} --filename='{}' --thread=1 --iodepth=8 --rw=read --bs=4k{}",
+            FAILING.replace(':', r"\:"),
+            ends("read")
+        ),
         bind_to(ADAPTER, "nvme"),
         "until [ -b /dev/nvme1n1 ]; do busybox usleep 20000; done\n".to_owned(),
         format!(
@@ -99,6 +116,10 @@ fn fio_has_io_uring_and_the_library_in_one_run() {
     let Some(console) = boot(fio, &script.concat()) else { return };
     for what in ["verify", "compare", "trim", "write", "kernel"] {
         assert!(console.contains(&format!("{what} ended")), "{console}");
+    }
+    let error = format!("iotoll: read of 4096 bytes at {} failed with NVMe's status", FAILING_BLOCK * 4096);
+    for expected in ["read failed", &*error, "Input/output error"] {
+        assert!(console.contains(expected), "{expected}: {console}");
     }
     assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
     println!("The guest's rates are those of an emulated CPU and emulated controllers, not of hardware:");
