@@ -10,7 +10,7 @@ mod engine;
 mod skip;
 
 use engine::Fio;
-use nvme::broker::{Broker, BrokerError, Limits, Share};
+use nvme::broker::{Broker, BrokerError, BrokerEvent, Limits, Share};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
 use std::path::Path;
@@ -56,7 +56,8 @@ impl Served {
         let broker = Broker::new(controller, namespace, shares, Limits::default()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
-        let serve = move || broker.serve(&its_stop, &|_| {});
+        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
+        let serve = move || broker.serve(&its_stop, &on_event);
         let thread = Some(thread::spawn(serve));
         Self { _folder: folder, path, emulated: machine.emulated, stop, thread, has_power: true }
     }
