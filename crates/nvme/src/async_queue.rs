@@ -82,6 +82,9 @@ pub struct AsyncQueue {
     request_bytes: u64,
 }
 
+/// Submits a command with data from a block on.
+type Transfer = fn(&mut QueuePair, &Namespace, u64, &[Piece]) -> Result<CommandId, BlockError>;
+
 impl AsyncQueue {
     /// Creates a queue pair that is polled, with `requests` requests of at least `request_bytes`, or of the most that the controller
     /// transfers at once.
@@ -293,6 +296,24 @@ impl AsyncQueue {
         Ok(lease.read(0, into)?)
     }
 
+    /// Sends data with as many commands as it takes.
+    async fn send_all(&self, first: u64, from: &[u8], submit: Transfer) -> Result<(), AsyncError> {
+        let parts = self.parts(first, from.len())?;
+        for (first, from) in parts.zip(from.chunks(self.request_bytes as usize)) {
+            self.send(from, |queue, disk, piece| submit(queue, disk, first, &[piece])).await?;
+        }
+        Ok(())
+    }
+
+    /// Receives data with as many commands as it takes.
+    async fn receive_all(&self, first: u64, into: &mut [u8], submit: Transfer) -> Result<(), AsyncError> {
+        let parts = self.parts(first, into.len())?;
+        for (first, into) in parts.zip(into.chunks_mut(self.request_bytes as usize)) {
+            self.receive(into, |queue, disk, piece| submit(queue, disk, first, &[piece])).await?;
+        }
+        Ok(())
+    }
+
     /// First blocks and lengths of the commands for so many bytes. Fails if there are none, or no whole number of blocks.
     fn parts(&self, first: u64, bytes: usize) -> Result<impl Iterator<Item = u64>, BlockError> {
         let block_bytes = self.namespace.format.block_bytes();
@@ -308,11 +329,7 @@ impl AsyncQueue {
     /// # Errors
     /// [`AsyncError`]
     pub async fn read(&self, first: u64, into: &mut [u8]) -> Result<(), AsyncError> {
-        let parts = self.parts(first, into.len())?;
-        for (first, into) in parts.zip(into.chunks_mut(self.request_bytes as usize)) {
-            self.receive(into, |queue, disk, piece| queue.read(disk, first, &[piece])).await?;
-        }
-        Ok(())
+        self.receive_all(first, into, QueuePair::read).await
     }
 
     /// Reads blocks from the media, not from the controller's volatile cache ([`QueuePair::read_fua`]).
@@ -320,11 +337,7 @@ impl AsyncQueue {
     /// # Errors
     /// [`AsyncError`]
     pub async fn read_fua(&self, first: u64, into: &mut [u8]) -> Result<(), AsyncError> {
-        let parts = self.parts(first, into.len())?;
-        for (first, into) in parts.zip(into.chunks_mut(self.request_bytes as usize)) {
-            self.receive(into, |queue, disk, piece| queue.read_fua(disk, first, &[piece])).await?;
-        }
-        Ok(())
+        self.receive_all(first, into, QueuePair::read_fua).await
     }
 
     /// Writes blocks.
@@ -332,11 +345,7 @@ impl AsyncQueue {
     /// # Errors
     /// [`AsyncError`]
     pub async fn write(&self, first: u64, from: &[u8]) -> Result<(), AsyncError> {
-        let parts = self.parts(first, from.len())?;
-        for (first, from) in parts.zip(from.chunks(self.request_bytes as usize)) {
-            self.send(from, |queue, disk, piece| queue.write(disk, first, &[piece])).await?;
-        }
-        Ok(())
+        self.send_all(first, from, QueuePair::write).await
     }
 
     /// Writes blocks to the media ([`QueuePair::write_fua`]).
@@ -344,11 +353,7 @@ impl AsyncQueue {
     /// # Errors
     /// [`AsyncError`]
     pub async fn write_fua(&self, first: u64, from: &[u8]) -> Result<(), AsyncError> {
-        let parts = self.parts(first, from.len())?;
-        for (first, from) in parts.zip(from.chunks(self.request_bytes as usize)) {
-            self.send(from, |queue, disk, piece| queue.write_fua(disk, first, &[piece])).await?;
-        }
-        Ok(())
+        self.send_all(first, from, QueuePair::write_fua).await
     }
 
     /// Compares blocks with data; [`AsyncError::is_compare_failure`] if they differ.
@@ -356,11 +361,7 @@ impl AsyncQueue {
     /// # Errors
     /// [`AsyncError`]
     pub async fn compare(&self, first: u64, with: &[u8]) -> Result<(), AsyncError> {
-        let parts = self.parts(first, with.len())?;
-        for (first, with) in parts.zip(with.chunks(self.request_bytes as usize)) {
-            self.send(with, |queue, disk, piece| queue.compare(disk, first, &[piece])).await?;
-        }
-        Ok(())
+        self.send_all(first, with, QueuePair::compare).await
     }
 
     /// Checks that blocks can be read, without a transfer ([`QueuePair::verify`]).
