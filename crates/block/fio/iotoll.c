@@ -3,7 +3,7 @@
  * A controller has a queue for each of fio's threads, whose memory fio fills and checks itself: nothing is copied (interface=queue). A file, a
  * block device or a served disk is a chunk of the C interface of CAPI flash (interface=cblk).
  *
- * It includes fio's headers, which are under the GPL version 2 alone, so this file is, too. The rest of iotoll is not.
+ * It includes fio's headers, which are under the GPL version 2 alone, so this file is, too. The library is not.
  * SPDX-License-Identifier: GPL-2.0-only
  */
 #include <ctype.h>
