@@ -40,7 +40,7 @@ impl Disk {
     /// Opens what a path names. `is_read_only` allows a file that can't be written.
     ///
     /// # Errors
-    /// What the system says; for a controller the thread's [error text](crate::errno::text) says more.
+    /// What the system says; for a controller the thread's error text says more.
     pub(crate) fn open(path: &Path, is_read_only: bool) -> Result<Self, Errno> {
         match Driven::open(path) {
             Some(driven) => {
