@@ -20,6 +20,7 @@
 mod area;
 mod client;
 mod doorman;
+mod memory;
 mod ring;
 mod server;
 mod session;
@@ -39,8 +40,13 @@ pub use server::{Broker, BrokerEvent, Limits};
 pub use share::Share;
 
 use crate::chunk::ChunkError;
+use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Is told of events, by threads that serve: it should not wait for anything.
+pub type EventHandler = Arc<dyn Fn(BrokerEvent) + Send + Sync>;
 
 /// Why a broker, or a client's use of one, failed.
 #[derive(Debug, thiserror::Error)]
@@ -96,4 +102,9 @@ pub enum BrokerError {
     /// A queue of the controller can't be made.
     #[error("no queue of the controller")]
     Queue(#[from] ChunkError),
+}
+
+/// The error for a resource of the system's.
+fn no_resource(error: Errno) -> BrokerError {
+    BrokerError::Resource(error.into())
 }

@@ -522,17 +522,6 @@ impl Chunk {
         self.begin(Operation::Flush, &[], 0)
     }
 
-    /// Begins an operation whose blocks were checked, as [`begin_read`](Self::begin_read) a read.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn begin_checked(
-        &mut self,
-        operation: Operation,
-        from: &[u8],
-        read_bytes: usize,
-    ) -> Result<Request, ChunkError> {
-        self.begin(operation, from, read_bytes)
-    }
-
     /// Rings the doorbell for the requests begun since the last time.
     #[inline]
     pub fn ring_doorbell(&mut self) {
@@ -547,11 +536,16 @@ impl Chunk {
         }
     }
 
-    /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell) or
+    /// Submits a request whose blocks were checked. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell) or
     /// [`process_completions`](Self::process_completions): one doorbell write for any number of requests.
     // Within the few functions that call it: another call takes some 15 instructions.
     #[inline(always)]
-    fn begin(&mut self, operation: Operation, from: &[u8], read_bytes: usize) -> Result<Request, ChunkError> {
+    pub(crate) fn begin(
+        &mut self,
+        operation: Operation,
+        from: &[u8],
+        read_bytes: usize,
+    ) -> Result<Request, ChunkError> {
         let Some(place) = self.free.last().copied() else {
             return Err(ChunkError::NoFreeSlot { requests: self.slots.len() });
         };

@@ -6,9 +6,9 @@ use super::target::overwrite_refusals;
 use crate::cli::{BlkServe, NvmeController, ShareArgument};
 use crate::interrupt::stop_flag;
 use crate::output::{self, Outcome};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
-use nvme::broker::{Broker, BrokerEvent, Limits, Share};
+use nvme::broker::{Broker, BrokerEvent, EventHandler, Limits, Share};
 use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use nvme::emulated::Machine;
 use nvme::takeover::Root;
@@ -127,9 +127,8 @@ fn shares(args: &BlkServe, namespace: Namespace, is_writable: bool) -> anyhow::R
         };
         shares[number + 1..].iter().find(overlaps).map(|other| (one, other))
     });
-    if let Some((one, other)) = overlap {
-        ensure!(
-            !is_writable,
+    if let Some((one, other)) = overlap.filter(|_| is_writable) {
+        bail!(
             "{} and {} have blocks in common; expected shares with blocks of their own",
             one.socket.display(),
             other.socket.display()
@@ -165,7 +164,7 @@ fn serve(
 
 /// Has a thread of its own print events: whoever serves must not wait for a terminal or a pipe. At most [`LINES_PER_SECOND`] are printed; what is too
 /// much is counted.
-fn print_events() -> Arc<dyn Fn(BrokerEvent) + Send + Sync> {
+fn print_events() -> EventHandler {
     let (sender, events) = sync_channel::<BrokerEvent>(LINES_PER_SECOND);
     let missed = Arc::new(AtomicUsize::new(0));
     let its_missed = Arc::clone(&missed);

@@ -42,8 +42,6 @@ pub struct ServedQueue {
     number_in_flight: usize,
     /// Why nothing more is begun.
     lost: Option<&'static str>,
-    /// The broker was told that this process sleeps, since wakeups were cleared.
-    has_announced: bool,
     last_check: Instant,
 }
 
@@ -128,7 +126,6 @@ impl ServedDisk {
             in_flight: vec![false; about.slots.into()],
             number_in_flight: 0,
             lost: None,
-            has_announced: false,
             last_check: Instant::now(),
         })
     }
@@ -188,10 +185,10 @@ impl ServedQueue {
             if taken == 0 {
                 self.look_for_end();
             }
-            if self.lost.is_some() {
+            if let Some(why) = self.lost {
                 // What had ended before counts.
                 self.take_results(ended);
-                return self.fail_all(ended);
+                return self.fail_all(why, ended);
             }
             if taken > 0 || wait == Wait::No || self.number_in_flight == 0 {
                 return;
@@ -233,8 +230,7 @@ impl ServedQueue {
         }
     }
 
-    fn fail_all(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
-        let why = self.lost.unwrap_or_default();
+    fn fail_all(&mut self, why: &str, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         for (slot, is_in_flight) in (0..).zip(&mut self.in_flight) {
             if std::mem::replace(is_in_flight, false) {
                 ended(slot, Err(ChunkError::Abandoned { why: why.to_owned() }));
@@ -260,9 +256,7 @@ impl ServedQueue {
 
     /// Has the next result wake this process through [`as_fd`](Self::as_fd). Returns false if there is one.
     pub(crate) fn announce_sleep(&mut self) -> bool {
-        if std::mem::replace(&mut self.has_announced, true) {
-            socket::clear(&self.completed);
-        }
+        socket::clear(&self.completed);
         self.area.results.announce_sleep()
     }
 

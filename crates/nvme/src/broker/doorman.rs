@@ -8,7 +8,7 @@ use super::session::{Given, Holds, Peer, Session};
 use super::share::OpenShare;
 use super::wire::{About, Hello, MESSAGE_BYTES};
 use super::worker::Desk;
-use super::{BrokerError, BrokerEvent, socket};
+use super::{BrokerError, BrokerEvent, EventHandler, no_resource, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -46,7 +46,7 @@ pub(super) struct Doorman {
     pub(super) share: Arc<OpenShare>,
     pub(super) terms: Arc<Terms>,
     pub(super) desks: Vec<Desk>,
-    pub(super) on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync>,
+    pub(super) on_event: EventHandler,
 }
 
 /// A connection that has not said what it wants.
@@ -169,7 +169,6 @@ impl Doorman {
         slots: u16,
         locks: Vec<OwnedFd>,
     ) -> Result<Session, BrokerError> {
-        let no_resource = |error: Errno| BrokerError::Resource(error.into());
         let (process, user) = socket::peer(connection).map_err(no_resource)?;
         let slots = slots.min(self.terms.requests);
         let layout = Layout { slots, request_bytes: self.terms.request_bytes };

@@ -4,7 +4,7 @@
 
 use super::sleep;
 use dma::RamArray;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of a line of [`Counts`]: 128 bytes, so that no CPU shares a line with the other side.
 pub(super) const LINE_WORDS: usize = 16;
@@ -22,9 +22,14 @@ impl Counts {
         Self { lines }
     }
 
-    /// Tells the reader that so many entries were written in all. Returns whether it must be woken.
-    fn publish(&self, written: u64) -> bool {
-        sleep::publish(&self.lines[0][0], &self.lines[1][0], written)
+    /// How many entries were written.
+    fn written(&self) -> &AtomicU64 {
+        &self.lines[0][0]
+    }
+
+    /// Whether the reader sleeps.
+    fn sleeps(&self) -> &AtomicU64 {
+        &self.lines[1][0]
     }
 }
 
@@ -57,7 +62,7 @@ impl<const WORDS: usize> Writer<WORDS> {
             return false;
         }
         self.published = self.written;
-        self.counts.publish(self.written)
+        sleep::publish(self.counts.written(), self.counts.sleeps(), self.written)
     }
 }
 
@@ -80,7 +85,7 @@ impl<const WORDS: usize> Reader<WORDS> {
 
     /// The next entry, if there is one.
     pub(super) fn pop(&mut self) -> Result<Option<[u64; WORDS]>, Broken> {
-        let written = self.counts.lines[0][0].load(Ordering::Acquire);
+        let written = self.counts.written().load(Ordering::Acquire);
         match written.wrapping_sub(self.read) {
             0 => return Ok(None),
             available if available > self.entries.len() as u64 => return Err(Broken),
@@ -93,11 +98,11 @@ impl<const WORDS: usize> Reader<WORDS> {
 
     /// Whether there is an entry.
     pub(super) fn has_entry(&self) -> bool {
-        self.counts.lines[0][0].load(Ordering::Relaxed) != self.read
+        self.counts.written().load(Ordering::Relaxed) != self.read
     }
 
     /// Says that the reader is about to sleep. Returns false if there is something to read: then it must not.
     pub(super) fn announce_sleep(&self) -> bool {
-        sleep::announce(&self.counts.lines[0][0], &self.counts.lines[1][0], self.read)
+        sleep::announce(self.counts.written(), self.counts.sleeps(), self.read)
     }
 }

@@ -1,9 +1,9 @@
 //! The broker: its shares, and the threads that serve them.
 
-use super::BrokerError;
 use super::doorman::{Doorman, Terms};
 use super::share::{OpenShare, Share};
 use super::worker::{Desk, Worker};
+use super::{BrokerError, EventHandler};
 use crate::chunk::{Chunk, ChunkError, Drive, RetryPolicy, Waiting};
 use crate::{Controller, Namespace, PAGE_BYTES};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -107,16 +107,11 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Serves until `stop` is set. Then commands in flight end, and clients get errors for others. It tells `on_event` of clients, from threads that
-    /// serve: it should not wait for anything.
+    /// Serves until `stop` is set. Then commands in flight end, and clients get errors for others.
     ///
     /// # Errors
     /// [`BrokerError::Queue`] if the controller has no queue, or fails to delete one; [`BrokerError::Resource`]
-    pub fn serve(
-        self,
-        stop: &Arc<AtomicBool>,
-        on_event: &Arc<dyn Fn(BrokerEvent) + Send + Sync>,
-    ) -> Result<(), BrokerError> {
+    pub fn serve(self, stop: &Arc<AtomicBool>, on_event: &EventHandler) -> Result<(), BrokerError> {
         let (mut workers, mut desks) = (Vec::new(), Vec::new());
         for _ in 0..self.limits.threads.max(1) {
             let (worker, desk) = Worker::with_desk(self.queue()?)?;
@@ -126,7 +121,7 @@ impl Broker {
         let mut threads = Vec::new();
         for worker in workers {
             let (stop, on_event) = (Arc::clone(stop), Arc::clone(on_event));
-            threads.push(spawn("iotoll-broker", move || worker.run(&stop, &*on_event))?);
+            threads.push(spawn("iotoll-broker", move || worker.run(&stop, &on_event))?);
         }
         for share in &self.shares {
             let desks = desks.iter().map(Desk::copy).collect::<Result<_, _>>()?;

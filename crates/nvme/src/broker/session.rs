@@ -4,11 +4,10 @@ use super::area::{BrokerArea, Layout};
 use super::ring::Broken;
 use super::share::OpenShare;
 use super::wire::{GOODBYE, Outcome, Request};
-use super::{BrokerError, BrokerEvent, socket};
+use super::{BrokerError, BrokerEvent, memory, no_resource, socket};
 use crate::chunk::Operation;
 use dma::Ram;
 use rustix::event::{EventfdFlags, epoll, eventfd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -74,18 +73,6 @@ pub(super) enum Next {
     },
 }
 
-fn no_resource(error: Errno) -> BrokerError {
-    BrokerError::Resource(error.into())
-}
-
-/// Memory of its own for a client, of a size that neither side can change.
-fn new_memory(layout: Layout) -> Result<OwnedFd, Errno> {
-    let memory = memfd_create("iotoll-client", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    ftruncate(&memory, layout.bytes(rustix::param::page_size() as u64))?;
-    fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    Ok(memory)
-}
-
 impl Session {
     /// A session with new memory.
     pub(super) fn new(
@@ -94,7 +81,8 @@ impl Session {
         layout: Layout,
         holds: Holds,
     ) -> Result<(Self, Given), BrokerError> {
-        let memory = new_memory(layout).map_err(no_resource)?;
+        let bytes = layout.bytes(rustix::param::page_size() as u64);
+        let memory = memory::of_fixed_size("iotoll-client", bytes).map_err(no_resource)?;
         let ram = Ram::of_file(memory.as_fd()).map_err(BrokerError::Resource)?;
         let area = BrokerArea::of_broker(ram, layout);
         let area = area.map_err(|error| BrokerError::Resource(io::Error::other(error)))?;

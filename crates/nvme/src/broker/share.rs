@@ -1,12 +1,11 @@
 //! The part of a namespace that the processes at one socket get.
 
-use super::BrokerError;
 use super::socket::Listener;
+use super::{BrokerError, memory, no_resource};
 use crate::chunk::Operation;
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fstat, memfd_create, open};
+use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +58,7 @@ pub(super) struct OpenShare {
     pub(super) listener: Listener,
     /// Each queue of a client has a copy.
     pub(super) queues: Arc<()>,
-    /// Has no content: its locks say which blocks virtual LUNs of the clients have.
+    /// Has no content and can get none: its locks say which blocks virtual LUNs of the clients have.
     pub(super) locks: File,
 }
 
@@ -74,8 +73,8 @@ impl OpenShare {
             Errno::ADDRINUSE => BrokerError::InUse { socket: is.socket.clone() },
             error => BrokerError::Socket { socket: is.socket.clone(), source: error.into() },
         })?;
-        let locks = new_locks().map_err(|error| BrokerError::Resource(io::Error::from(error)))?;
-        Ok(Self { is, listener, queues: Arc::new(()), locks })
+        let locks = memory::of_fixed_size("iotoll-locks", 0).map_err(no_resource)?;
+        Ok(Self { is, listener, queues: Arc::new(()), locks: locks.into() })
     }
 }
 
@@ -91,13 +90,6 @@ impl OpenShare {
         let (Ok(given), Ok(own)) = (fstat(file), fstat(&self.locks)) else { return false };
         (given.st_dev, given.st_ino) == (own.st_dev, own.st_ino)
     }
-}
-
-/// A file for locks. It has no content and can get none.
-fn new_locks() -> Result<File, Errno> {
-    let locks = memfd_create("iotoll-locks", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    fcntl_add_seals(&locks, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    Ok(locks.into())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::session::{Next, Session};
 use super::wire::Outcome;
-use super::{BrokerError, BrokerEvent};
+use super::{BrokerError, EventHandler, no_resource};
 use crate::chunk::{Chunk, ChunkError, Operation};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
@@ -76,7 +76,6 @@ impl Desk {
 impl Worker {
     /// A worker, and its desk.
     pub(super) fn with_desk(disk: Chunk) -> Result<(Self, Desk), BrokerError> {
-        let no_resource = |error: Errno| BrokerError::Resource(error.into());
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource)?;
         let (new_clients, to_worker) = channel();
         let worker = Self::new(disk, to_worker, &wake).map_err(no_resource)?;
@@ -102,11 +101,7 @@ impl Worker {
     }
 
     /// Serves clients until `stop` is set, and then until no command is in flight.
-    pub(super) fn run(
-        mut self,
-        stop: &AtomicBool,
-        on_event: &(dyn Fn(BrokerEvent) + Send + Sync),
-    ) -> Result<(), ChunkError> {
+    pub(super) fn run(mut self, stop: &AtomicBool, on_event: &EventHandler) -> Result<(), ChunkError> {
         let mut idle_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
             self.admit();
@@ -192,7 +187,7 @@ impl Worker {
             session.end(slot, Outcome::Refused);
             return true;
         }
-        match self.disk.begin_checked(operation, data, to_read) {
+        match self.disk.begin(operation, data, to_read) {
             Ok(request) => {
                 let command = Command { client, slot, bytes: to_read };
                 self.commands[request.slot()] = Some(command);
@@ -223,7 +218,7 @@ impl Worker {
     }
 
     /// Drops clients that are gone, now and then.
-    fn say_goodbye(&mut self, on_event: &(dyn Fn(BrokerEvent) + Send + Sync)) {
+    fn say_goodbye(&mut self, on_event: &EventHandler) {
         let now = Instant::now();
         if now < self.next_check {
             return;
