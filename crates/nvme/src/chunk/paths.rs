@@ -35,7 +35,7 @@ struct Routed {
     operation: Option<Operation>,
     /// The path that it has taken last.
     path: usize,
-    /// Paths on which it is in flight: a flush is on all, others are on one.
+    /// Paths on which a flush is in flight; 0 for another operation, which is on one.
     parts: usize,
     /// Paths that it has left.
     moves: usize,
@@ -120,7 +120,7 @@ impl Paths {
     pub(super) fn begin(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
         let (path, parts) = match operation {
             Operation::Flush => (0, self.begin_flush(slot)?),
-            _ => (self.begin_on_next(slot, operation, from)?, 1),
+            _ => (self.begin_on_next(slot, operation, from)?, 0),
         };
         self.routed[usize::from(slot)] =
             Routed { operation: Some(operation), path, parts, moves: 0, error: None };
@@ -251,10 +251,8 @@ impl Paths {
         }
         match result {
             Err(error) if is_of_path(&error) && routed.moves + 1 < self.paths.len() => {
-                match self.go_on(place, slot) {
-                    true => None,
-                    false => Some(Err(error)),
-                }
+                let moved = self.move_from(place, slot);
+                (!moved).then_some(Err(error))
             }
             result => Some(result),
         }
@@ -273,20 +271,20 @@ impl Paths {
     }
 
     /// Begins a request again on another path than this one. Returns false if there is none.
-    fn go_on(&mut self, place: usize, slot: u16) -> bool {
+    fn move_from(&mut self, place: usize, slot: u16) -> bool {
         let Some(operation) = self.routed[usize::from(slot)].operation else { return false };
         let bytes = match operation {
             Operation::Write { blocks, .. } => (blocks << self.namespace().format.block_shift) as usize,
             _ => 0,
         };
-        let mut data = std::mem::take(&mut self.data);
-        let has_data = self.paths[place].drive.copy_out(slot, &mut data[..bytes]).is_ok();
         if self.turn == place {
             self.turn = (self.turn + 1) % self.paths.len();
         }
-        let begun = self.begin_on_next(slot, operation, &data[..bytes]).ok().filter(|_| has_data);
+        let mut data = std::mem::take(&mut self.data);
+        let copied = self.paths[place].drive.copy_out(slot, &mut data[..bytes]);
+        let begun = copied.and_then(|()| self.begin_on_next(slot, operation, &data[..bytes]));
         self.data = data;
-        let Some(path) = begun else { return false };
+        let Ok(path) = begun else { return false };
         let routed = &mut self.routed[usize::from(slot)];
         (routed.path, routed.moves) = (path, routed.moves + 1);
         self.moved += 1;
@@ -323,29 +321,23 @@ fn all_lost() -> ChunkError {
 /// Fails unless the drives have one namespace by different controllers of one subsystem.
 fn check_one_disk(drives: &[Drive]) -> Result<(), ChunkError> {
     let wrong = |what| Err(ChunkError::NotOneDisk { what });
-    let subsystem = |drive: &Drive| Controller::lock(drive.controller()).identity().subsystem.clone();
     let [first, others @ ..] = drives else { return wrong("no controller") };
+    let subsystem = |drive: &Drive| Controller::lock(drive.controller()).identity().subsystem.clone();
+    let (name, one) = (subsystem(first), first.namespace());
     for (number, other) in others.iter().enumerate() {
-        let (one, two) = (first.namespace(), other.namespace());
-        let is_again =
-            drives[..=number].iter().any(|drive| Arc::ptr_eq(drive.controller(), other.controller()));
-        let name = subsystem(first);
-        match () {
-            () if is_again => return wrong("one controller twice"),
-            () if name.is_empty() || name != subsystem(other) => {
-                return wrong("controllers of different subsystems");
-            }
-            () if one.number != two.number => return wrong("different namespace identifiers"),
-            () if !one.format.is_shared || !two.format.is_shared => {
-                return wrong("a namespace that is not shared");
-            }
-            () if one.format.names != two.format.names => return wrong("namespaces of different names"),
-            () if (one.format.blocks, one.format.block_shift)
-                != (two.format.blocks, two.format.block_shift) =>
-            {
-                return wrong("namespaces of different sizes");
-            }
-            () => {}
+        let is_same = |drive: &Drive| Arc::ptr_eq(drive.controller(), other.controller());
+        let two = other.namespace();
+        let size = |namespace: &Namespace| (namespace.format.blocks, namespace.format.block_shift);
+        let conditions = [
+            (drives[..=number].iter().any(is_same), "one controller twice"),
+            (name.is_empty() || name != subsystem(other), "controllers of different subsystems"),
+            (one.number != two.number, "different namespace identifiers"),
+            (!one.format.is_shared || !two.format.is_shared, "a namespace that is not shared"),
+            (one.format.names != two.format.names, "namespaces of different names"),
+            (size(&one) != size(&two), "namespaces of different sizes"),
+        ];
+        if let Some((_, what)) = conditions.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            return wrong(what);
         }
     }
     Ok(())
