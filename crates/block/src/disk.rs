@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Most bytes of one request to a file.
 const FILE_REQUEST_BYTES: usize = 128 << 10;
+
 /// An opened disk, which chunks share.
 #[derive(Debug)]
 pub(crate) struct Disk {

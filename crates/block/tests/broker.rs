@@ -3,14 +3,18 @@
 #![allow(unsafe_code, reason = "fork, and memory that children share")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../nvme/tests/support/serving.rs"]
+#[allow(dead_code, reason = "other tests stop it")]
+mod serving;
 mod support;
 
 use block::c_types::CBLK_OPN_VIRT_LUN;
 use block::interface::chunk::{cblk_clone_after_fork, cblk_close};
 use block::interface::own::iotoll_block_error;
-use nvme::broker::{Broker, BrokerEvent, Limits, Share};
+use nvme::broker::{Broker, Limits, Share};
 use nvme::emulated::{Emulated, Fault, Machine};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use serving::Serving;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{slice, thread};
@@ -26,8 +30,7 @@ const BLOCKS: u64 = 4096;
 struct Served {
     folder: tempfile::TempDir,
     emulated: Arc<Emulated>,
-    stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
+    _serving: Serving,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -46,12 +49,8 @@ impl Served {
         limits.retry_policy.timeout = timeout;
         let controller = Arc::new(Mutex::new(machine.controller));
         let broker = Broker::new(controller, namespace, shares, limits).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let its_stop = Arc::clone(&stop);
-        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
-        let serve = move || broker.serve(&its_stop, &on_event).unwrap();
-        let thread = Some(thread::spawn(serve));
-        Self { folder, emulated: machine.emulated, stop, thread, _alone: alone }
+        let serving = Serving::start(broker, Arc::new(|_| {}));
+        Self { folder, emulated: machine.emulated, _serving: serving, _alone: alone }
     }
 
     fn path(&self, name: &str) -> String {
@@ -60,15 +59,6 @@ impl Served {
 
     fn open(&self, flags: i32) -> Chunk {
         Chunk::open(&self.path("disk"), 0, libc::O_RDWR, flags).unwrap()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
     }
 }
 

@@ -6,16 +6,19 @@
 #[path = "support/fio.rs"]
 mod engine;
 
+#[path = "../../nvme/tests/support/serving.rs"]
+mod serving;
+
 #[path = "../../../tests/skip.rs"]
 mod skip;
 
 use engine::Fio;
-use nvme::broker::{Broker, BrokerError, BrokerEvent, Limits, Share};
+use nvme::broker::{Broker, Limits, Share};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
+use serving::Serving;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fs, thread};
 
@@ -39,8 +42,7 @@ struct Served {
     _folder: tempfile::TempDir,
     path: String,
     emulated: Arc<Emulated>,
-    stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<Result<(), BrokerError>>>,
+    serving: Serving,
     has_power: bool,
 }
 
@@ -54,12 +56,8 @@ impl Served {
         let shares = vec![Share { socket, first: 0, blocks: BLOCKS, is_writable: true }];
         let controller = Arc::new(Mutex::new(machine.controller));
         let broker = Broker::new(controller, namespace, shares, Limits::default()).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let its_stop = Arc::clone(&stop);
-        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
-        let serve = move || broker.serve(&its_stop, &on_event);
-        let thread = Some(thread::spawn(serve));
-        Self { _folder: folder, path, emulated: machine.emulated, stop, thread, has_power: true }
+        let serving = Serving::start(broker, Arc::new(|_| {}));
+        Self { _folder: folder, path, emulated: machine.emulated, serving, has_power: true }
     }
 
     /// Afterwards the broker's controller does not work.
@@ -71,12 +69,9 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let served = thread.join().unwrap();
-            // A second panic would hide the first.
-            assert!(thread::panicking() || served.is_ok() == self.has_power, "{served:?}");
-        }
+        let ended = self.serving.stop();
+        // A second panic would hide the first.
+        assert!(thread::panicking() || matches!(ended, Some(Ok(()))) == self.has_power, "{ended:?}");
     }
 }
 

@@ -19,7 +19,7 @@ use chunks::{BLOCK, Chunk, pattern};
 use dma::vfio::Interface;
 use driver::bind_to;
 use lab::{Arch, kernel::Series};
-use nvme::broker::{Broker, BrokerEvent, Limits, Share};
+use nvme::broker::{Broker, EventHandler, Limits, Share};
 use nvme::{Adapter, Controller};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,7 @@ fn serve() {
     let namespace = Controller::lock(&adapter.controller()).namespaces()[0];
     let share = Share { socket: SOCKET.into(), first: 0, blocks: namespace.format.blocks, is_writable: true };
     let broker = Broker::new(adapter.controller(), namespace, vec![share], Limits::default()).unwrap();
-    let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|event| println!("{event:?}"));
+    let on_event: EventHandler = Arc::new(|event| println!("{event:?}"));
     broker.serve(&Arc::new(AtomicBool::new(false)), &on_event).unwrap();
 }
 

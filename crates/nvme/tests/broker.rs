@@ -3,14 +3,16 @@
 #![cfg(all(target_os = "linux", not(loom)))]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/serving.rs"]
+mod serving;
 mod support;
 
 use nvme::broker::{Broker, BrokerError, BrokerEvent, Limits, ServedDisk, Share};
 use nvme::chunk::{Chunk, ChunkError, Wait};
 use nvme::emulated::{Emulated, Fault};
+use serving::Serving;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,9 +25,8 @@ const SHARE_BLOCKS: u64 = 256;
 struct Served {
     folder: tempfile::TempDir,
     emulated: Arc<Emulated>,
-    stop: Arc<AtomicBool>,
     events: Arc<Mutex<Vec<BrokerEvent>>>,
-    thread: Option<thread::JoinHandle<Result<(), BrokerError>>>,
+    serving: Serving,
 }
 
 impl Served {
@@ -42,12 +43,10 @@ impl Served {
         let namespace = bench.controller.namespaces()[0];
         let controller = Arc::new(Mutex::new(bench.controller));
         let broker = Broker::new(controller, namespace, shares, limits).unwrap();
-        let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-        let (its_stop, its_events) = (Arc::clone(&stop), Arc::clone(&events));
-        let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> =
-            Arc::new(move |event| its_events.lock().unwrap().push(event));
-        let serve = move || broker.serve(&its_stop, &on_event);
-        Self { folder, emulated: bench.emulated, stop, events, thread: Some(thread::spawn(serve)) }
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let its_events = Arc::clone(&events);
+        let serving = Serving::start(broker, Arc::new(move |event| its_events.lock().unwrap().push(event)));
+        Self { folder, emulated: bench.emulated, events, serving }
     }
 
     fn socket(&self, name: &str) -> PathBuf {
@@ -56,12 +55,6 @@ impl Served {
 
     fn chunk(&self, name: &str) -> Chunk {
         ServedDisk::connect(&self.socket(name)).unwrap().queue(16, &[]).unwrap().into()
-    }
-
-    /// How serving has ended, the first time.
-    fn stop(&mut self) -> Option<Result<(), BrokerError>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().map(|thread| thread.join().unwrap())
     }
 
     /// Waits until as many events are there as `wanted` accepts.
@@ -77,14 +70,6 @@ impl Served {
         self.wait_for(|events| {
             events.iter().filter(|event| matches!(event, BrokerEvent::Left { .. })).count() == number
         });
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        if let Some(ended) = self.stop() {
-            ended.unwrap();
-        }
     }
 }
 
@@ -130,7 +115,7 @@ fn shares_are_parts_of_the_namespace() {
     other.read(0, &mut read).unwrap();
     assert!(!ServedDisk::connect(&served.socket("other")).unwrap().is_writable());
     // The broker itself has all of the namespace: its last block of the first share is there.
-    served.stop().unwrap().unwrap();
+    served.serving.stop().unwrap().unwrap();
     assert!(matches!(one.read(0, &mut read), Err(ChunkError::Abandoned { .. })));
     assert!(!served.socket("one").exists() && !served.socket("other").exists());
     assert!(matches!(ServedDisk::connect(&served.socket("one")), Err(BrokerError::Socket { .. })));
@@ -220,7 +205,7 @@ fn errors_of_the_disk_reach_the_client() {
     served.emulated.inject_at_block(11, Fault::Gone);
     assert!(chunk.write(11, &data(1, 1)).is_err());
     assert!(matches!(chunk.read(10, &mut vec![0; BLOCK]), Err(ChunkError::Abandoned { .. })));
-    assert!(served.stop().unwrap().is_err(), "the controller's queue can't be deleted");
+    assert!(served.serving.stop().unwrap().is_err(), "the controller's queue can't be deleted");
 }
 
 /// Several clients with several requests each, on two threads of the broker, with time to fall asleep in between.
@@ -312,20 +297,14 @@ fn a_broker_that_was_started_anew_is_another() {
     let mut served = Served::new(Limits::default());
     let socket = served.socket("one");
     let disk = ServedDisk::connect(&socket).unwrap();
-    served.stop().unwrap().unwrap();
+    served.serving.stop().unwrap().unwrap();
     let bench = support::bench_with(64, 12);
     let namespace = bench.controller.namespaces()[0];
     let share = Share { socket: socket.clone(), first: 0, blocks: 64, is_writable: false };
     let controller = Arc::new(Mutex::new(bench.controller));
     let broker = Broker::new(controller, namespace, vec![share], Limits::default()).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> = Arc::new(|_| {});
-    thread::scope(|scope| {
-        scope.spawn(|| broker.serve(&stop, &on_event).unwrap());
-        let of_the_other = disk.queue(1, &[]);
-        let of_this = ServedDisk::connect(&socket).and_then(|disk| disk.queue(1, &[]));
-        stop.store(true, Ordering::Relaxed);
-        assert!(matches!(of_the_other, Err(BrokerError::Restarted { .. })));
-        assert!(of_this.is_ok());
-    });
+    let serving = Serving::start(broker, Arc::new(|_| {}));
+    assert!(matches!(disk.queue(1, &[]), Err(BrokerError::Restarted { .. })));
+    assert!(ServedDisk::connect(&socket).unwrap().queue(1, &[]).is_ok());
+    drop(serving);
 }

@@ -3,6 +3,8 @@
 #![cfg(all(target_os = "linux", not(loom)))]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/serving.rs"]
+mod serving;
 mod support;
 
 use dma::{ByteOrder, MemoryAddress, Ram};
@@ -13,11 +15,11 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, connect, recvmsg, send, socket_with,
 };
+use serving::Serving;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,28 +52,18 @@ fn with_broker(test: impl FnOnce(&Path, &Emulated, &mpsc::Receiver<BrokerEvent>)
     fill(&controller, namespace);
     let share = Share { socket: socket.clone(), first: FIRST, blocks: BLOCKS, is_writable: true };
     let broker = Broker::new(controller, namespace, vec![share], Limits::default()).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
     let (sender, events) = mpsc::channel();
-    thread::scope(|scope| {
-        let (its_stop, events) = (Arc::clone(&stop), &events);
-        scope.spawn(move || {
-            let sender = Mutex::new(sender);
-            let on_event: Arc<dyn Fn(BrokerEvent) + Send + Sync> =
-                Arc::new(move |event| sender.lock().unwrap().send(event).unwrap_or(()));
-            broker.serve(&its_stop, &on_event).unwrap();
-        });
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            test(&socket, &bench.emulated, events);
-            // Others are served all the same.
-            let mut chunk: Chunk = ServedDisk::connect(&socket).unwrap().queue(4, &[]).unwrap().into();
-            chunk.write(1, &[9; BLOCK]).unwrap();
-            let mut read = [0; BLOCK];
-            chunk.read(1, &mut read).unwrap();
-            assert_eq!(read, [9; BLOCK]);
-        }));
-        stop.store(true, Ordering::Relaxed);
-        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    });
+    let sender = Mutex::new(sender);
+    let on_event = move |event| sender.lock().unwrap().send(event).unwrap_or(());
+    let serving = Serving::start(broker, Arc::new(on_event));
+    test(&socket, &bench.emulated, &events);
+    // Others are served all the same.
+    let mut chunk: Chunk = ServedDisk::connect(&socket).unwrap().queue(4, &[]).unwrap().into();
+    chunk.write(1, &[9; BLOCK]).unwrap();
+    let mut read = [0; BLOCK];
+    chunk.read(1, &mut read).unwrap();
+    assert_eq!(read, [9; BLOCK]);
+    drop((chunk, serving));
     let disk = bench.emulated.disk();
     let end = ((FIRST + BLOCKS) as usize) * BLOCK;
     let around = disk[..FIRST as usize * BLOCK].iter().chain(&disk[end..]);

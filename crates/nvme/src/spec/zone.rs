@@ -265,9 +265,9 @@ mod tests {
         bytes[1] = 0xe0;
         assert_eq!(Zone::read(&bytes).map(|zone| zone.write_pointer), Some(None));
         bytes[0] = 1;
-        assert_eq!(Zone::read(&bytes), None, "a type that there is not");
+        assert_eq!(Zone::read(&bytes), None, "an unknown type");
         (bytes[0], bytes[1]) = (2, 0x50);
-        assert_eq!(Zone::read(&bytes), None, "a state that there is not");
+        assert_eq!(Zone::read(&bytes), None, "an unknown state");
         let mut bytes = [0; STRUCTURE_BYTES];
         // OZCS, MAR, MOR, and the size of zones of LBA format 3.
         (bytes[2], bytes[4], bytes[2816 + 3 * 16 + 1]) = (1, 6, 1);
