@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use super::*;
-use crate::emulated::{Emulated, Fault};
-use dma::{Domain, Frames, Iotlb, Limits, Mapper, Pool, Requester, SoftwareDomain, Unit, Vtd};
+use crate::emulated::{Emulated, Fault, Machine};
 
 const BLOCK_BYTES: usize = 512;
 /// No test takes this long, so that only the instants that it passes to `check_timeouts` make a command overdue.
@@ -13,17 +12,7 @@ const TICK: Duration = Duration::from_secs(3600);
 
 /// A drive with `requests` slots of 4 KiB each, on an emulated controller behind a software IOMMU.
 fn drive(requests: u16, waiting: Waiting, timeout: Duration) -> (Drive, Arc<Emulated>) {
-    const TABLES_BYTES: u64 = 2 << 20;
-    let ram = Arc::new(Ram::new(MemoryAddress(0), 16 << 20));
-    let frames = Arc::new(Frames::new(MemoryAddress(0), TABLES_BYTES));
-    let unit = Arc::new(Unit::new(Arc::clone(&ram), Iotlb::new(64, 4)));
-    let table: SoftwareDomain<Vtd> = SoftwareDomain::new(Arc::clone(&unit), frames, 4).unwrap();
-    table.attach(Requester(0x0300));
-    let domain = Domain::builder(Arc::new(table)).build().unwrap();
-    let pool = Pool::new(ram.clone(), MemoryAddress(TABLES_BYTES), 14 << 20).unwrap();
-    let mapper = Mapper::translated(Limits::of_bits(64), domain).with_coherent(Arc::new(pool));
-    let emulated = Arc::new(Emulated::new(unit.adapter(Requester(0x0300)), 512, 9));
-    let controller = Controller::open(emulated.clone(), mapper, ram).unwrap();
+    let Machine { controller, emulated, .. } = Machine::open(512, 9).unwrap();
     let namespace = controller.namespaces()[0];
     let retry_policy = RetryPolicy { timeout, retries: 2, resets: 2 };
     let controller = Arc::new(Mutex::new(controller));
