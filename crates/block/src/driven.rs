@@ -3,9 +3,9 @@
 use crate::BLOCK_BYTES;
 use crate::errno::explain;
 use dma::vfio::Interface;
-use nvme::chunk::{Chunk, ChunkError, Drive, Paths, RetryPolicy, Waiting};
+use nvme::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
 use nvme::emulated::Machine;
-use nvme::{Adapter, Controller, Namespace};
+use nvme::{Adapter, Controller, Interrupts, Namespace};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
@@ -22,6 +22,8 @@ const REQUEST_BYTES: u64 = 32 << 10;
 const CONTROLLER_BYTES: u64 = 64 << 20;
 /// A queue has at most so many requests at once.
 const REQUESTS_MAX: u16 = 128;
+/// Queues with an interrupt. Threads with further ones poll.
+const INTERRUPTS_MAX: u32 = 64;
 
 /// A namespace, and the controllers that lead to it.
 #[derive(Debug)]
@@ -29,24 +31,24 @@ pub(crate) struct Driven {
     /// Its path as the caller gave it.
     name: String,
     /// One or more.
-    paths: Vec<(Driver, Namespace)>,
+    paths: Vec<DiskPath>,
+    /// Those of this host; none for controllers that are emulated.
+    adapters: Vec<Adapter>,
     /// Has no content: its locks say which parts of the disk virtual LUNs have.
     locks: File,
 }
 
-#[derive(Debug)]
-enum Driver {
-    Adapter(Adapter),
-    Emulated(Arc<Mutex<Controller>>),
+/// A controller that was opened.
+struct Opened {
+    /// `None` if it is emulated.
+    adapter: Option<Adapter>,
+    controller: Arc<Mutex<Controller>>,
+    interrupts: Option<Arc<Interrupts>>,
 }
 
-impl Driver {
-    fn controller(&self) -> Arc<Mutex<Controller>> {
-        match self {
-            Self::Adapter(adapter) => adapter.controller(),
-            Self::Emulated(controller) => Arc::clone(controller),
-        }
-    }
+/// Whether threads that wait for a controller sleep until its interrupt. Without that they poll.
+fn wants_interrupts() -> bool {
+    std::env::var_os("IOTOLL_BLOCK_WAIT").is_some_and(|how| how == "interrupt")
 }
 
 /// What a path names that is no file.
@@ -104,26 +106,26 @@ impl Driven {
         let name = path.display().to_string();
         Some(match Name::of(path)? {
             Name::Adapters(addresses, number) => {
-                let drivers = addresses.into_iter().map(open_adapter).collect::<Result<Vec<_>, _>>();
-                drivers.and_then(|drivers| Self::new(name, drivers, number))
+                let opened = addresses.into_iter().map(open_adapter).collect::<Result<Vec<_>, _>>();
+                opened.and_then(|opened| Self::new(name, opened, number))
             }
-            Name::Emulated(numbers) => emulate(numbers).and_then(|drivers| Self::new(name, drivers, None)),
+            Name::Emulated(numbers) => emulate(numbers).and_then(|opened| Self::new(name, opened, None)),
         })
     }
 
     /// The namespace with this number, or else the first one, of the first controller, and the same of the others.
-    fn new(name: String, drivers: Vec<Driver>, mut number: Option<u32>) -> Result<Self, Errno> {
-        let mut paths = Vec::new();
-        for driver in drivers {
-            let namespaces = Controller::lock(&driver.controller()).namespaces().to_vec();
+    fn new(name: String, opened: Vec<Opened>, mut number: Option<u32>) -> Result<Self, Errno> {
+        let locks = File::from(memfd_create("iotoll-block", MemfdFlags::CLOEXEC)?);
+        let mut driven = Self { name, paths: Vec::new(), adapters: Vec::new(), locks };
+        for Opened { adapter, controller, interrupts } in opened {
+            driven.adapters.extend(adapter);
+            let namespaces = Controller::lock(&controller).namespaces().to_vec();
             let is_it = |namespace: &Namespace| number.is_none_or(|number| namespace.number == number);
             let namespace = namespaces.into_iter().find(is_it).ok_or(Errno::NODEV)?;
             check_block_shift(namespace.format.block_shift)?;
             number = Some(namespace.number);
-            paths.push((driver, namespace));
+            driven.paths.push(DiskPath { controller, namespace, interrupts });
         }
-        let locks = File::from(memfd_create("iotoll-block", MemfdFlags::CLOEXEC)?);
-        let driven = Self { name, paths, locks };
         if driven.paths.len() > 1 {
             // Looked at now, not at the first command.
             driven.queue(1)?.close().map_err(|error| driven.no_queue(&error))?;
@@ -133,12 +135,12 @@ impl Driven {
 
     /// The first controller and its namespace.
     pub(crate) fn controller(&self) -> Option<(Arc<Mutex<Controller>>, Namespace)> {
-        self.paths.first().map(|(driver, namespace)| (driver.controller(), *namespace))
+        self.paths.first().map(|path| (Arc::clone(&path.controller), path.namespace))
     }
 
     /// Whether its blocks are this process's memory.
     pub(crate) fn is_emulated(&self) -> bool {
-        self.paths.iter().any(|(driver, _)| matches!(driver, Driver::Emulated(_)))
+        self.adapters.is_empty()
     }
 
     /// The number of controllers.
@@ -148,12 +150,12 @@ impl Driven {
 
     /// Size of the disk's blocks, as a power of two.
     pub(crate) fn block_shift(&self) -> u8 {
-        self.paths.first().map_or(0, |(_, namespace)| namespace.format.block_shift)
+        self.paths.first().map_or(0, |path| path.namespace.format.block_shift)
     }
 
     /// Size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.paths.first().map_or(0, |(_, namespace)| namespace.format.bytes())
+        self.paths.first().map_or(0, |path| path.namespace.format.bytes())
     }
 
     pub(crate) fn locks(&self) -> &File {
@@ -163,15 +165,7 @@ impl Driven {
     /// A queue for a thread, with at most this many requests at once.
     pub(crate) fn queue(&self, requests: u16) -> Result<Chunk, Errno> {
         let requests = requests.min(REQUESTS_MAX);
-        let drive = |(driver, namespace): &(Driver, Namespace)| {
-            let (waiting, policy) = (Waiting::Polling, RetryPolicy::default());
-            Drive::open(driver.controller(), *namespace, requests, REQUEST_BYTES, waiting, policy)
-        };
-        let drives = self.paths.iter().map(drive).collect::<Result<Vec<_>, _>>();
-        let chunk = drives.and_then(|mut drives| match (drives.len(), drives.pop()) {
-            (1, Some(only)) => Ok(Chunk::from(only)),
-            (_, last) => Paths::new(drives.into_iter().chain(last).collect()).map(Chunk::from),
-        });
+        let chunk = Chunk::open(&self.paths, requests, REQUEST_BYTES, RetryPolicy::default());
         chunk.map_err(|error| self.no_queue(&error))
     }
 
@@ -187,11 +181,10 @@ impl Driven {
 impl Drop for Driven {
     /// Shuts the controllers down, which empties their write caches.
     fn drop(&mut self) {
-        for (driver, _) in self.paths.drain(..) {
-            if let Driver::Adapter(adapter) = driver {
-                // Nobody is left who could be told of an error.
-                let _ = adapter.shut_down();
-            }
+        self.paths.clear();
+        for adapter in self.adapters.drain(..) {
+            // Nobody is left who could be told of an error.
+            let _ = adapter.shut_down();
         }
     }
 }
@@ -201,20 +194,29 @@ pub(crate) fn check_block_shift(shift: u8) -> Result<(), Errno> {
     (u32::from(shift) <= BLOCK_BYTES.trailing_zeros()).then_some(()).ok_or(Errno::OPNOTSUPP)
 }
 
-fn open_adapter(address: &str) -> Result<Driver, Errno> {
-    let opened = Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES);
+fn open_adapter(address: &str) -> Result<Opened, Errno> {
+    let opened =
+        Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES).and_then(|adapter| {
+            let interrupts =
+                wants_interrupts().then(|| adapter.queue_interrupts(INTERRUPTS_MAX)).transpose()?;
+            Ok(Opened { controller: adapter.controller(), interrupts, adapter: Some(adapter) })
+        });
     let what = || format!("{address} can't be driven; it must be bound to vfio-pci");
-    opened.map(Driver::Adapter).map_err(|error| explain(&what(), &error, Errno::NODEV))
+    opened.map_err(|error| explain(&what(), &error, Errno::NODEV))
 }
 
 /// Controllers in this process behind IOMMUs in software.
-fn emulate(numbers: Option<(u64, usize)>) -> Result<Vec<Driver>, Errno> {
+fn emulate(numbers: Option<(u64, usize)>) -> Result<Vec<Opened>, Errno> {
     let (blocks, paths) = numbers.ok_or(Errno::INVAL)?;
     let builder = Machine::builder(blocks, BLOCK_BYTES.trailing_zeros() as u8).memory_bytes(CONTROLLER_BYTES);
     let machines = match paths {
         1 => builder.open().map(|only| vec![only]),
         _ => builder.open_paths(paths),
     };
-    let driver = |machine: Machine| Driver::Emulated(Arc::new(Mutex::new(machine.controller)));
-    Ok(machines.map_err(|_| Errno::NOMEM)?.into_iter().map(driver).collect())
+    let opened = |machine: Machine| {
+        let interrupts = wants_interrupts().then(|| machine.queue_interrupts(INTERRUPTS_MAX as u16));
+        let interrupts = interrupts.transpose().map_err(|_| Errno::MFILE)?;
+        Ok(Opened { adapter: None, controller: Arc::new(Mutex::new(machine.controller)), interrupts })
+    };
+    machines.map_err(|_| Errno::NOMEM)?.into_iter().map(opened).collect()
 }

@@ -12,6 +12,7 @@ use block::c_types::CBLK_OPN_VIRT_LUN;
 use block::interface::chunk::{cblk_clone_after_fork, cblk_close};
 use block::interface::own::iotoll_block_error;
 use nvme::broker::{Broker, Limits, Share};
+use nvme::chunk::DiskPath;
 use nvme::emulated::{Emulated, Fault, Machine};
 use serving::Serving;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,20 +27,24 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 const BLOCKS: u64 = 4096;
 
-/// A broker in this process, whose emulated controller it knows. Children are its clients, and this process may be one.
+/// A broker in this process, whose emulated controllers it knows. Children are its clients, and this process may be one.
 struct Served {
     folder: tempfile::TempDir,
-    emulated: Arc<Emulated>,
+    /// The controller of each path.
+    emulated: Vec<Arc<Emulated>>,
     _serving: Serving,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Served {
     fn new(timeout: Duration) -> Self {
+        Self::by_paths(vec![Machine::builder(BLOCKS, 12).memory_bytes(32 << 20).open().unwrap()], timeout)
+    }
+
+    /// Threads of the broker sleep until an interrupt.
+    fn by_paths(machines: Vec<Machine>, timeout: Duration) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
-        let machine = Machine::builder(BLOCKS, 12).memory_bytes(32 << 20).open().unwrap();
-        let namespace = machine.namespace().unwrap();
         let share = |name: &str, first, is_writable| {
             let socket = folder.path().join(name);
             Share { socket, first, blocks: BLOCKS / 2, is_writable }
@@ -47,10 +52,16 @@ impl Served {
         let shares = vec![share("disk", 0, true), share("to-read", BLOCKS / 2, false)];
         let mut limits = Limits::default();
         limits.retry_policy.timeout = timeout;
-        let controller = Arc::new(Mutex::new(machine.controller));
-        let broker = Broker::new(controller, namespace, shares, limits).unwrap();
+        let path = |machine: Machine| {
+            let (namespace, interrupts) =
+                (machine.namespace().unwrap(), Some(machine.queue_interrupts(1).unwrap()));
+            let controller = Arc::new(Mutex::new(machine.controller));
+            (machine.emulated, DiskPath { controller, namespace, interrupts })
+        };
+        let (emulated, paths) = machines.into_iter().map(path).unzip();
+        let broker = Broker::new(paths, shares, limits).unwrap();
         let serving = Serving::start(broker, Arc::new(|_| {}));
-        Self { folder, emulated: machine.emulated, _serving: serving, _alone: alone }
+        Self { folder, emulated, _serving: serving, _alone: alone }
     }
 
     fn path(&self, name: &str) -> String {
@@ -143,7 +154,7 @@ fn blocks_of_a_killed_process_are_kept_until_its_writes_have_ended() {
     let served = Served::new(Duration::from_millis(500));
     let all = (BLOCKS / 2) as usize;
     // The next command is the child's write.
-    served.emulated.inject(served.emulated.commands(), Fault::Stuck);
+    served.emulated[0].inject(served.emulated[0].commands(), Fault::Stuck);
     let shared = SharedWords::new(1);
     let path = served.path("disk");
     let child = fork(|| {
@@ -155,7 +166,7 @@ fn blocks_of_a_killed_process_are_kept_until_its_writes_have_ended() {
         0
     });
     wait_for(|| shared.words()[0].load(Ordering::Acquire) == 1);
-    wait_for(|| served.emulated.commands() > 0);
+    wait_for(|| served.emulated[0].commands() > 0);
     kill(child);
     let chunk = served.open(CBLK_OPN_VIRT_LUN);
     // The emulated controller does not execute the write until it is aborted.
@@ -262,7 +273,17 @@ fn write_and_check(path: &str, process: u64, stop: &AtomicU64, writes: &AtomicU6
 /// acknowledged write is lost, and nobody's block is touched by another.
 #[test]
 fn processes_with_faults_lose_nothing() {
-    let served = Served::new(Duration::from_millis(300));
+    run_processes_with_faults(&Served::new(Duration::from_millis(300)));
+}
+
+/// The same with two controllers that fail in turn, one of which is pulled for good in the midst of that.
+#[test]
+fn processes_with_a_pulled_path_lose_nothing() {
+    let machines = Machine::builder(BLOCKS, 12).memory_bytes(32 << 20).open_paths(2).unwrap();
+    run_processes_with_faults(&Served::by_paths(machines, Duration::from_millis(300)));
+}
+
+fn run_processes_with_faults(served: &Served) {
     let path = served.path("disk");
     let shared = SharedWords::new(2 + PROCESSES + KILLS);
     let (stop, writes) = (&shared.words()[0], &shared.words()[2..]);
@@ -277,9 +298,12 @@ fn processes_with_faults_lose_nothing() {
         Fault::Fatal,
     ];
     for round in 0..KILLS {
-        let next = served.emulated.commands();
+        let failing = &served.emulated[round % served.emulated.len()];
         for (number, kind) in kinds.iter().enumerate() {
-            served.emulated.inject(next + 20 + 30 * number as u64, *kind);
+            failing.inject(failing.commands() + 20 + 30 * number as u64, *kind);
+        }
+        if let Some(pulled) = served.emulated.get(1).filter(|_| round == KILLS / 2) {
+            pulled.inject(pulled.commands() + 5, Fault::Gone);
         }
         let (victim, pid) = running.remove(round % 2);
         let before = writes[victim].load(Ordering::Relaxed);
@@ -293,11 +317,12 @@ fn processes_with_faults_lose_nothing() {
     assert_eq!(ended, [0; PROCESSES]);
     let all: u64 = writes.iter().map(|writes| writes.load(Ordering::Relaxed)).sum();
     println!(
-        "{PROCESSES} processes of {THREADS} threads at a time, {KILLS} killed, {} faults: {all} writes",
+        "{PROCESSES} processes of {THREADS} threads at a time on {} paths, {KILLS} killed, {} faults: {all} writes",
+        served.emulated.len(),
         kinds.len() * KILLS
     );
     // Nothing but what these processes wrote is on the disk, and nothing at all in the other share.
-    let disk = served.emulated.disk();
+    let disk = served.emulated[0].disk();
     let (one, other) = disk.split_at(disk.len() / 2);
     assert!(other.iter().all(|byte| *byte == 0));
     for data in one.chunks(BLOCK).filter(|data| data.iter().any(|byte| *byte != 0)) {

@@ -14,6 +14,7 @@ mod skip;
 
 use engine::Fio;
 use nvme::broker::{Broker, Limits, Share};
+use nvme::chunk::DiskPath;
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
 use serving::Serving;
@@ -55,7 +56,8 @@ impl Served {
         let namespace = machine.namespace().unwrap();
         let shares = vec![Share { socket, first: 0, blocks: BLOCKS, is_writable: true }];
         let controller = Arc::new(Mutex::new(machine.controller));
-        let broker = Broker::new(controller, namespace, shares, Limits::default()).unwrap();
+        let broker =
+            Broker::new(vec![DiskPath::polled(controller, namespace)], shares, Limits::default()).unwrap();
         let serving = Serving::start(broker, Arc::new(|_| {}));
         Self { _folder: folder, path, emulated: machine.emulated, serving, has_power: true }
     }

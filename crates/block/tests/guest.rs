@@ -20,6 +20,7 @@ use dma::vfio::Interface;
 use driver::bind_to;
 use lab::{Arch, kernel::Series};
 use nvme::broker::{Broker, EventHandler, Limits, Share};
+use nvme::chunk::DiskPath;
 use nvme::{Adapter, Controller};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ fn through_vfio() {
 /// Two controllers of a subsystem, with one namespace.
 const PATHS: [&str; 2] = ["0000:00:06.0", "0000:00:07.0"];
 
-/// One of two controllers stops answering under load: nothing is lost, and nothing is seen of it.
+/// One of two controllers stops answering under load: nothing is lost, and nothing is seen of it. Threads sleep until interrupts.
 fn through_two_paths() {
     let chunk = Chunk::open(&PATHS.join("+"), 0, libc::O_RDWR, 0).unwrap();
     assert_eq!(chunk.stats().num_paths, 2);
@@ -148,7 +149,9 @@ fn serve() {
     let adapter = Adapter::open(ADAPTER, Interface::of_this_host(ADAPTER), 32 << 20).unwrap();
     let namespace = Controller::lock(&adapter.controller()).namespaces()[0];
     let share = Share { socket: SOCKET.into(), first: 0, blocks: namespace.format.blocks, is_writable: true };
-    let broker = Broker::new(adapter.controller(), namespace, vec![share], Limits::default()).unwrap();
+    let interrupts = Some(adapter.queue_interrupts(1).unwrap());
+    let path = DiskPath { controller: adapter.controller(), namespace, interrupts };
+    let broker = Broker::new(vec![path], vec![share], Limits::default()).unwrap();
     let on_event: EventHandler = Arc::new(|event| println!("{event:?}"));
     broker.serve(&Arc::new(AtomicBool::new(false)), &on_event).unwrap();
 }
@@ -268,7 +271,7 @@ fn a_path_is_pulled_under_load() {
     let this = env::current_exe().unwrap();
     let bind: String = [PATHS[0], PATHS[1], ADAPTER].map(|path| bind_to(path, "vfio-pci")).concat();
     let before = format!(
-        "busybox sleep 2\n{bind}{MODE}=paths {} --ignored --exact in_the_guest --nocapture\n",
+        "busybox sleep 2\n{bind}IOTOLL_BLOCK_WAIT=interrupt {MODE}=paths {} --ignored --exact in_the_guest --nocapture\n",
         this.display()
     );
     let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, "") else { return };

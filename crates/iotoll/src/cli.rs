@@ -849,9 +849,10 @@ pub(crate) struct BlkWrite {
 Examples:
   sudo iotoll blk serve 0000:3b:00.0 --unbind
   sudo iotoll blk serve 0000:3b:00.0 --unbind --overwrite S4EVNX0R123456 --share /run/one=0+1000000 --share /run/other=1000000+1000000
+  sudo iotoll blk serve 0000:3b:00.0+0000:5e:00.0 --unbind --wait interrupt
   iotoll blk serve emulated:65536 --share ./disk
 
-Programs of iotoll's block library (`cblk_open`) name a socket as they name a file. A process reaches only the blocks of its share and its own memory: \
+Several controllers of one subsystem are paths to a namespace that they share: when one is lost, requests go on through the others. Programs of iotoll's block library (`cblk_open`) name a socket as they name a file. A process reaches only the blocks of its share and its own memory: \
 this command checks each request and copies its data. Without --overwrite the disk can only be read. An emulated controller's blocks have 4 KiB, and are \
 lost at the end.")]
 pub(crate) struct BlkServe {
@@ -862,12 +863,24 @@ pub(crate) struct BlkServe {
     /// Serve these blocks of the namespace, or all, at this socket; may be given several times [default: all at /run/iotoll/ADDRESS]
     #[arg(long = "share", value_name = "SOCKET[=FIRST+BLOCKS]", value_hint = ValueHint::FilePath, value_parser = parse_share)]
     pub(crate) shares: Vec<ShareArgument>,
-    /// Threads, each with a queue of the controller; one keeps a CPU busy while its commands are in flight
+    /// How threads wait for the controller
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = ServeWait::Poll)]
+    pub(crate) wait: ServeWait,
+    /// Threads, each with a queue of the controller
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_serving_threads)]
     pub(crate) threads: usize,
     /// Most queues of each share's clients: one for each of their threads that does I/O
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_positive::<usize>)]
     pub(crate) queues: usize,
+}
+
+/// How a thread that serves waits for completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServeWait {
+    /// By polling: the CPU of each is busy while its commands are in flight
+    Poll,
+    /// By polling for some 20 us, and then until the controller's interrupt, of which each completion makes one
+    Interrupt,
 }
 
 impl BlkServe {

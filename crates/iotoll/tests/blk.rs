@@ -403,13 +403,17 @@ fn maintenance_of_no_disk_is_refused() {
     check(&["test", none, "--abort", "--extended"], "cannot be used with");
 }
 
-/// `iotoll blk serve` with an emulated controller of 64 blocks.
+/// `iotoll blk serve` with an emulated disk.
 struct Serving(std::process::Child);
 
 impl Serving {
     fn start(arguments: &[&str], socket: &Path) -> Self {
+        Self::of("emulated:64", arguments, socket)
+    }
+
+    fn of(disk: &str, arguments: &[&str], socket: &Path) -> Self {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("iotoll"));
-        command.args(["blk", "serve", "emulated:64"]).args(arguments);
+        command.args(["blk", "serve", disk]).args(arguments);
         let serving = Self(command.stderr(std::process::Stdio::piped()).spawn().unwrap());
         let begun = std::time::Instant::now();
         while nvme::broker::ServedDisk::connect(socket).is_err() {
@@ -474,6 +478,26 @@ fn a_disk_is_served_until_a_signal() {
 }
 
 #[test]
+fn a_disk_is_served_by_several_controllers() {
+    use nvme::broker::ServedDisk;
+    use nvme::chunk::Chunk;
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("disk");
+    let share = format!("--share={}", socket.display());
+    let serving = Serving::of("emulated:64x3", &[&share, "--wait", "interrupt", "--threads", "2"], &socket);
+    let disk = ServedDisk::connect(&socket).unwrap();
+    let mut chunks: Vec<Chunk> = (0..3).map(|_| disk.queue(4, &[]).unwrap().into()).collect();
+    for block in 0..64 {
+        chunks[block as usize % 3].write(block, &[block as u8; 4096]).unwrap();
+    }
+    let mut read = vec![0; 64 * 4096];
+    chunks[0].read(0, &mut read).unwrap();
+    assert!(read.chunks(4096).zip(0..).all(|(data, block)| data.iter().all(|byte| *byte == block)));
+    chunks[1].flush().unwrap();
+    assert_eq!(serving.end(rustix::process::Signal::TERM).0, Some(0));
+}
+
+#[test]
 fn what_can_t_be_served_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -484,8 +508,11 @@ fn what_can_t_be_served_is_an_error() {
         assert!(told.contains(words) && data.is_empty() && status == 2, "{told}");
         assert!(!Path::new(socket).exists());
     };
-    check(&["emulated:0"], "expected emulated:BLOCKS with 1 to");
-    check(&["emulated:99999999999"], "expected emulated:BLOCKS with 1 to");
+    check(&["emulated:0"], "expected emulated:BLOCKS or");
+    check(&["emulated:99999999999"], "expected emulated:BLOCKS or");
+    check(&["emulated:64x5"], "1 to 4 paths");
+    check(&["emulated:64", "--wait", "never"], "invalid value 'never'");
+    check(&["0000:ff:1f.7+0000:ff:1f.6", "--unbind"], "0000:ff:1f.7 is not an NVMe controller of this host");
     check(&["emulated:64", "--share", &format!("{socket}=1")], "expected SOCKET or SOCKET=FIRST+BLOCKS");
     check(&["emulated:64", "--share", "=0+1"], "expected a socket's path");
     check(&["emulated:64", "--share", &format!("{socket}=60+5")], "expected 1 or more of the namespace's 64");

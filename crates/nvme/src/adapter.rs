@@ -3,6 +3,7 @@
 
 use crate::controller::Controller;
 use crate::controller_error::NvmeError;
+use crate::interrupts::Interrupts;
 use crate::prp::Piece;
 use dma::vfio::{self, Device, Interrupt, VfioError};
 use dma::{BusAddress, Direction, DmaCounters, DmaError, Mapper, Ram};
@@ -150,6 +151,16 @@ impl Adapter {
     /// Whether the IOMMU makes all accesses of the adapter snoop the CPU's caches; `None` if the kernel does not say.
     pub fn forces_snooping(&self) -> Option<bool> {
         self.forces_snooping
+    }
+
+    /// Interrupts for up to `queues` queues, as many as the adapter has vectors for and the kernel provides. Call it once.
+    ///
+    /// # Errors
+    /// [`AdapterError::Vfio`]; also if there is no vector but the admin queue's.
+    pub fn queue_interrupts(&self, queues: u32) -> Result<Arc<Interrupts>, AdapterError> {
+        let vectors = self.device.vectors_max()?.min(queues.saturating_add(1));
+        let all = self.device.interrupts(vectors)?;
+        Ok(Arc::new(Interrupts::new(all.into_iter().skip(1))))
     }
 
     /// Interrupts for vectors 0 to `number - 1`. Vector 0 belongs to the admin queue, which is polled here.

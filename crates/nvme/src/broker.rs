@@ -30,11 +30,6 @@ mod socket;
 mod wire;
 mod worker;
 
-/// The atomics of `sleep.rs`, which a test compiles with those of loom.
-mod atomics {
-    pub(super) use std::sync::atomic::{AtomicU64, Ordering, fence};
-}
-
 pub use client::{ServedDisk, ServedQueue};
 pub use server::{Broker, BrokerEvent, Limits};
 pub use share::Share;

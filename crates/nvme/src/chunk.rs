@@ -21,18 +21,24 @@
 
 mod backing;
 mod completion;
+#[cfg(target_os = "linux")]
+mod disk_path;
 mod drive;
 mod error;
 #[cfg(target_os = "linux")]
 mod file_ring;
+#[cfg(target_os = "linux")]
 mod paths;
 
 pub use backing::Backing;
 pub use completion::Completion;
+#[cfg(target_os = "linux")]
+pub use disk_path::DiskPath;
 pub use drive::{Drive, Events, RetryPolicy, Waiting};
 pub use error::ChunkError;
 #[cfg(target_os = "linux")]
 pub use file_ring::FileRing;
+#[cfg(target_os = "linux")]
 pub use paths::Paths;
 
 #[cfg(target_os = "linux")]
@@ -105,6 +111,7 @@ impl Operation {
 #[derive(Debug)]
 enum Backend {
     Drive(Box<Drive>),
+    #[cfg(target_os = "linux")]
     Paths(Box<Paths>),
     #[cfg(target_os = "linux")]
     FileRing(Box<FileRing>),
@@ -161,6 +168,7 @@ impl Backend {
     fn process_completions(&mut self, wait: Wait, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         match self {
             Self::Drive(drive) => drive.process_completions(wait, ended),
+            #[cfg(target_os = "linux")]
             Self::Paths(paths) => paths.process_completions(wait, ended),
             #[cfg(target_os = "linux")]
             Self::FileRing(file) => file.process_completions(wait, ended),
@@ -179,6 +187,7 @@ impl From<Drive> for Chunk {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl From<Paths> for Chunk {
     fn from(paths: Paths) -> Self {
         let is = paths.namespace().format;
@@ -253,6 +262,7 @@ impl Chunk {
     pub fn events(&self) -> Events {
         match &self.disk {
             Backend::Drive(drive) => drive.events(),
+            #[cfg(target_os = "linux")]
             Backend::Paths(paths) => paths.events(),
             _ => Events::default(),
         }
@@ -527,6 +537,7 @@ impl Chunk {
     pub fn ring_doorbell(&mut self) {
         match &mut self.disk {
             Backend::Drive(drive) => drive.ring_doorbell(),
+            #[cfg(target_os = "linux")]
             Backend::Paths(paths) => paths.ring_doorbell(),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.submit(),
@@ -552,6 +563,7 @@ impl Chunk {
         let mut state = RequestState::InFlight;
         match &mut self.disk {
             Backend::Drive(drive) => drive.begin(place, operation, from)?,
+            #[cfg(target_os = "linux")]
             Backend::Paths(paths) => paths.begin(place, operation, from)?,
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.begin(place, operation, from)?,
@@ -593,6 +605,7 @@ impl Chunk {
     fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
         match &self.disk {
             Backend::Drive(drive) => drive.copy_out(slot, into),
+            #[cfg(target_os = "linux")]
             Backend::Paths(paths) => paths.copy_out(slot, into),
             #[cfg(target_os = "linux")]
             Backend::FileRing(file) => file.copy_out(slot, into),
@@ -643,6 +656,7 @@ impl Chunk {
         }
         match self.disk {
             Backend::Drive(drive) => drive.close(),
+            #[cfg(target_os = "linux")]
             Backend::Paths(paths) => paths.close(),
             _ => Ok(()),
         }

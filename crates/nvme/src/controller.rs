@@ -12,6 +12,8 @@ use crate::spec::identify::{self, CopyLimits, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
 use crate::spec::zone::{self, ZonedNamespace};
+#[cfg(target_os = "linux")]
+use crate::unflushed::Unflushed;
 use crate::zones::Zones;
 use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
@@ -136,6 +138,9 @@ pub struct Controller {
     pub(crate) abandoned: (Vec<Buffer>, Vec<u16>),
     counters: DmaCounters,
     pub(crate) admin_timeout: Duration,
+    /// By namespace.
+    #[cfg(target_os = "linux")]
+    unflushed: BTreeMap<u32, Arc<Unflushed>>,
 }
 
 impl Controller {
@@ -174,6 +179,8 @@ impl Controller {
             abandoned: (Vec::new(), Vec::new()),
             counters,
             admin_timeout: ADMIN_TIMEOUT,
+            #[cfg(target_os = "linux")]
+            unflushed: BTreeMap::new(),
         };
         controller.enable()?;
         (controller.identity, controller.namespaces) = controller.read_identity()?;
@@ -425,6 +432,12 @@ impl Controller {
             self.mapper.free_coherent(coherent, &mut self.counters)?;
         }
         Ok(())
+    }
+
+    /// What this process's queues for a namespace know of its writes that were not flushed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn unflushed(&mut self, namespace: u32) -> Arc<Unflushed> {
+        Arc::clone(self.unflushed.entry(namespace).or_insert_with(|| Arc::new(Unflushed::new())))
     }
 
     /// The memory shared with the controller.

@@ -130,6 +130,8 @@ pub mod chunk;
 mod controller;
 mod controller_error;
 pub mod emulated;
+#[cfg(target_os = "linux")]
+mod interrupts;
 mod link;
 mod maintenance;
 pub mod prp;
@@ -143,9 +145,17 @@ mod slots;
 pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;
+#[cfg(target_os = "linux")]
+mod unflushed;
 mod waiting;
 pub mod walk;
 mod zones;
+
+/// Atomics for what a test compiles with those of loom.
+#[cfg(target_os = "linux")]
+mod atomics {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+}
 
 #[cfg(target_os = "linux")]
 pub use adapter::{Adapter, AdapterError, ReservedBuffer};
@@ -155,6 +165,8 @@ pub use async_queue::{AsyncError, AsyncQueue, Lease};
 pub use blocks::BlockError;
 pub use controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions};
 pub use controller_error::NvmeError;
+#[cfg(target_os = "linux")]
+pub use interrupts::Interrupts;
 pub use maintenance::{Committed, FirmwareError, check_firmware};
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;

@@ -8,7 +8,7 @@ mod serving;
 mod support;
 
 use nvme::broker::{Broker, BrokerError, BrokerEvent, Limits, ServedDisk, Share};
-use nvme::chunk::{Chunk, ChunkError, Wait};
+use nvme::chunk::{Chunk, ChunkError, DiskPath, Wait};
 use nvme::emulated::{Emulated, Fault};
 use serving::Serving;
 use std::os::fd::AsFd;
@@ -42,7 +42,7 @@ impl Served {
         let shares = vec![share("one", 0, true), share("other", SHARE_BLOCKS, false)];
         let namespace = bench.controller.namespaces()[0];
         let controller = Arc::new(Mutex::new(bench.controller));
-        let broker = Broker::new(controller, namespace, shares, limits).unwrap();
+        let broker = Broker::new(vec![DiskPath::polled(controller, namespace)], shares, limits).unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
         let its_events = Arc::clone(&events);
         let serving = Serving::start(broker, Arc::new(move |event| its_events.lock().unwrap().push(event)));
@@ -132,7 +132,7 @@ fn a_socket_is_its_owner_s_and_one_broker_s() {
         let namespace = bench.controller.namespaces()[0];
         let share = Share { socket: socket.to_owned(), first, blocks, is_writable: false };
         let controller = Arc::new(Mutex::new(bench.controller));
-        Broker::new(controller, namespace, vec![share], Limits::default())
+        Broker::new(vec![DiskPath::polled(controller, namespace)], vec![share], Limits::default())
     };
     assert!(matches!(open(&socket, 0, 64), Err(BrokerError::InUse { .. })));
     // A file that is no socket is left alone; one of a killed broker is replaced.
@@ -302,7 +302,8 @@ fn a_broker_that_was_started_anew_is_another() {
     let namespace = bench.controller.namespaces()[0];
     let share = Share { socket: socket.clone(), first: 0, blocks: 64, is_writable: false };
     let controller = Arc::new(Mutex::new(bench.controller));
-    let broker = Broker::new(controller, namespace, vec![share], Limits::default()).unwrap();
+    let broker =
+        Broker::new(vec![DiskPath::polled(controller, namespace)], vec![share], Limits::default()).unwrap();
     let serving = Serving::start(broker, Arc::new(|_| {}));
     assert!(matches!(disk.queue(1, &[]), Err(BrokerError::Restarted { .. })));
     assert!(ServedDisk::connect(&socket).unwrap().queue(1, &[]).is_ok());

@@ -9,7 +9,7 @@ mod support;
 
 use dma::{ByteOrder, MemoryAddress, Ram};
 use nvme::broker::{Broker, BrokerEvent, Limits, ServedDisk, Share};
-use nvme::chunk::Chunk;
+use nvme::chunk::{Chunk, DiskPath};
 use nvme::emulated::Emulated;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
@@ -35,7 +35,7 @@ const RESULT_COUNT: u64 = 256;
 const REQUESTS: u64 = 512;
 const RESULTS: u64 = REQUESTS + SLOTS * 32;
 const BUFFERS: u64 = 4096;
-const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x02");
 const READ: u64 = 1;
 const WRITE: u64 = 2;
 const WRITE_ZEROES: u64 = 3;
@@ -51,7 +51,8 @@ fn with_broker(test: impl FnOnce(&Path, &Emulated, &mpsc::Receiver<BrokerEvent>)
     let controller = Arc::new(Mutex::new(bench.controller));
     fill(&controller, namespace);
     let share = Share { socket: socket.clone(), first: FIRST, blocks: BLOCKS, is_writable: true };
-    let broker = Broker::new(controller, namespace, vec![share], Limits::default()).unwrap();
+    let broker =
+        Broker::new(vec![DiskPath::polled(controller, namespace)], vec![share], Limits::default()).unwrap();
     let (sender, events) = mpsc::channel();
     let sender = Mutex::new(sender);
     let on_event = move |event| sender.lock().unwrap().send(event).unwrap_or(());
@@ -289,7 +290,7 @@ fn strangers_keep_nobody_out() {
         let nonsense = raw_socket(socket);
         send(&nonsense, b"GET / HTTP/1.1", SendFlags::empty()).unwrap();
         let mut other_version = hello(1);
-        other_version[7] = 2;
+        other_version[7] = 1;
         let other = raw_socket(socket);
         send(&other, &other_version, SendFlags::empty()).unwrap();
         let mut answer = [0; 64];

@@ -12,10 +12,15 @@ mod support;
 /// How processes wake each other, with loom's atomics.
 #[path = "../src/broker/sleep.rs"]
 mod sleep;
+/// What queues know of writes in a controller's cache, with the same.
+#[path = "../src/unflushed.rs"]
+#[allow(dead_code, reason = "only a path's part is checked")]
+mod unflushed;
 mod atomics {
-    pub(super) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 }
 
+use atomics::{AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use nvme::{Buffer, Controller, Namespace, QueueError, QueuePair};
@@ -135,5 +140,56 @@ fn a_reader_that_sleeps_is_woken() {
             }
         }
         writer.join().unwrap();
+    });
+}
+
+/// A queue's write completes while another queue flushes: if that flush did not carry the write, a loss of the controller after both counts.
+#[test]
+fn a_write_that_no_flush_carried_is_lost_with_the_controller() {
+    loom::model(|| {
+        let unflushed = Arc::new(unflushed::Unflushed::new());
+        // An earlier write, so that the note is there already.
+        unflushed.note_write();
+        let cached = Arc::new(AtomicU64::new(0));
+        let writer = {
+            let (unflushed, cached) = (Arc::clone(&unflushed), Arc::clone(&cached));
+            thread::spawn(move || {
+                cached.store(1, Ordering::Release);
+                // The controller has the write before anybody sees that it has completed.
+                fence(Ordering::SeqCst);
+                unflushed.note_write();
+            })
+        };
+        let (mut carried, before) = (0, unflushed.begin_flush());
+        // The controller flushes what is in its cache when the flush comes, which is after the note.
+        fence(Ordering::SeqCst);
+        carried |= cached.load(Ordering::Acquire);
+        if before {
+            unflushed.end_flush(true);
+        }
+        writer.join().unwrap();
+        unflushed.lose();
+        assert!(carried == 1 || unflushed.losses() == 1);
+    });
+}
+
+/// A queue's flush fails with the controller while another queue gives it up: that one sees the loss at once.
+#[test]
+fn whoever_gives_a_controller_up_sees_what_was_lost() {
+    loom::model(|| {
+        let unflushed = Arc::new(unflushed::Unflushed::new());
+        unflushed.note_write();
+        let flusher = {
+            let unflushed = Arc::clone(&unflushed);
+            thread::spawn(move || {
+                if unflushed.begin_flush() {
+                    unflushed.end_flush(false);
+                }
+                unflushed.lose();
+            })
+        };
+        unflushed.lose();
+        assert!(unflushed.losses() >= 1);
+        flusher.join().unwrap();
     });
 }

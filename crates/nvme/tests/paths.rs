@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use nvme::Controller;
-use nvme::chunk::{Chunk, ChunkError, Drive, Paths, RetryPolicy, Wait, Waiting};
+use nvme::chunk::{Chunk, ChunkError, DiskPath, Drive, Paths, RetryPolicy, Wait, Waiting};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
 use proptest::prelude::*;
@@ -172,6 +172,35 @@ fn a_path_that_is_lost_by_a_flush_had_writes() {
         chunk.flush().unwrap();
         chunk.close().unwrap();
     }
+}
+
+/// Writes of one queue, a flush through another: as for a file, it does not matter whose they were.
+#[test]
+fn another_queue_s_flush_says_that_writes_were_lost() {
+    let bench = Bench::new(2);
+    let (mut writing, mut flushing) = (bench.chunk(), bench.chunk());
+    (0..4).for_each(|number| writing.write(number, &block(1)).unwrap());
+    flushing.flush().unwrap();
+    (0..4).for_each(|number| writing.write(number, &block(2)).unwrap());
+    let emulated = &bench.emulated[1];
+    emulated.inject(emulated.commands(), Fault::Gone);
+    assert!(matches!(flushing.flush(), Err(ChunkError::PathLost)));
+    flushing.flush().unwrap();
+    assert!(matches!(writing.flush(), Err(ChunkError::PathLost)));
+    writing.flush().unwrap();
+    // A later one is opened by the path that is left. What others were told of is no news.
+    let open = || {
+        let namespace = bench.controllers[0].lock().unwrap().namespaces()[0];
+        let path = |controller: &Arc<Mutex<Controller>>| DiskPath::polled(Arc::clone(controller), namespace);
+        let paths: Vec<DiskPath> = bench.controllers.iter().map(path).collect();
+        Chunk::open(&paths, SLOTS, 4096, RetryPolicy::default())
+    };
+    let mut later = open().unwrap();
+    later.write(5, &block(5)).unwrap();
+    later.flush().unwrap();
+    let last = &bench.emulated[0];
+    last.inject(last.commands(), Fault::Gone);
+    assert!(later.write(5, &block(6)).is_err() && open().is_err());
 }
 
 /// What a random run does.

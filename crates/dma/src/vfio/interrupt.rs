@@ -7,7 +7,7 @@ use super::device::Device;
 use super::error::VfioError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use rustix::io::{Errno, read, write};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, read, write};
 use std::time::Duration;
 use vfio_bindings::bindings::vfio;
 
@@ -28,6 +28,15 @@ impl Interrupt {
     pub fn new() -> Result<Self, VfioError> {
         let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self { file: file.map_err(VfioError::call("eventfd"))? })
+    }
+
+    /// The same interrupt for another owner, such as the device model that signals it.
+    ///
+    /// # Errors
+    /// If no more files can be opened.
+    pub fn try_clone(&self) -> Result<Self, VfioError> {
+        let file = fcntl_dupfd_cloexec(&self.file, 0);
+        Ok(Self { file: file.map_err(VfioError::call("fcntl of an eventfd"))? })
     }
 
     /// Signals it, for a device model.

@@ -3,15 +3,15 @@
 use super::data_loss::{BlockRange, DataLoss};
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
 use super::target::overwrite_refusals;
-use crate::cli::{BlkServe, NvmeController, ShareArgument};
+use crate::cli::{BlkServe, NvmeController, ServeWait, ShareArgument};
 use crate::interrupt::stop_flag;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
 use nvme::broker::{Broker, BrokerEvent, EventHandler, Limits, Share};
-use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
+use nvme::chunk::{Chunk, DiskPath, RetryPolicy};
 use nvme::emulated::Machine;
-use nvme::takeover::Root;
+use nvme::takeover::{Candidate, Root};
 use nvme::{Controller, Namespace};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -22,12 +22,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Begins the name of an emulated controller: `emulated:BLOCKS`.
+/// Begins the name of an emulated disk: `emulated:BLOCKS`, or `emulated:BLOCKSxPATHS` for several controllers to it.
 const EMULATED: &str = "emulated:";
 /// Size of an emulated controller's blocks, as a power of two.
 const EMULATED_BLOCK_SHIFT: u8 = 12;
 /// Most blocks of an emulated controller, which are in this process's memory: 4 GiB.
 const EMULATED_BLOCKS_MAX: u64 = 1 << 20;
+/// Most emulated controllers of a disk.
+const EMULATED_PATHS_MAX: usize = 4;
 /// DMA memory for the admin queue and lists.
 const MEMORY_BYTES: u64 = 4 << 20;
 /// The same for each thread: its queues, and buffers of 4 MiB that are aligned to that.
@@ -41,39 +43,77 @@ const FOLDER: &str = "/run/iotoll";
 pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
     let stop = stop_flag().context("can't handle signals")?;
     match args.disk.controller.address.strip_prefix(EMULATED) {
-        Some(blocks) => serve_emulated(args, blocks, &stop)?,
-        None => serve_adapter(args, &stop)?,
+        Some(numbers) => serve_emulated(args, numbers, &stop)?,
+        None => serve_adapters(args, &stop)?,
     }
     Ok(Outcome::Fine)
 }
 
-/// Serves a controller that is emulated in this process.
-fn serve_emulated(args: &BlkServe, blocks: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
-    let blocks = blocks
-        .with_context(|| format!("expected {EMULATED}BLOCKS with 1 to {EMULATED_BLOCKS_MAX} blocks"))?;
-    let machine =
-        Machine::builder(blocks, EMULATED_BLOCK_SHIFT).memory_bytes(2 * memory_bytes(args)).open()?;
-    let namespace = machine.namespace().context("the emulated controller has no namespace")?;
-    let shares = shares(args, namespace, true)?;
-    serve(args, Arc::new(Mutex::new(machine.controller)), namespace, shares, stop)
+/// Serves a disk whose controllers are emulated in this process.
+fn serve_emulated(args: &BlkServe, numbers: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let (blocks, paths) = emulated_numbers(numbers).with_context(|| {
+        format!(
+            "expected {EMULATED}BLOCKS or {EMULATED}BLOCKSxPATHS with 1 to {EMULATED_BLOCKS_MAX} blocks and 1 to {EMULATED_PATHS_MAX} paths"
+        )
+    })?;
+    let builder = Machine::builder(blocks, EMULATED_BLOCK_SHIFT).memory_bytes(2 * memory_bytes(args));
+    let machines = match paths {
+        1 => vec![builder.open()?],
+        _ => builder.open_paths(paths)?,
+    };
+    let path = |machine: Machine| {
+        let namespace = machine.namespace().context("the emulated controller has no namespace")?;
+        let interrupts = match args.wait {
+            ServeWait::Poll => None,
+            ServeWait::Interrupt => Some(machine.queue_interrupts(args.threads as u16)?),
+        };
+        Ok(DiskPath { controller: Arc::new(Mutex::new(machine.controller)), namespace, interrupts })
+    };
+    let paths = machines.into_iter().map(path).collect::<anyhow::Result<Vec<_>>>()?;
+    serve(args, paths, true, stop)
 }
 
-/// Serves a controller of this host.
-fn serve_adapter(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+/// Blocks and paths of `BLOCKS` or `BLOCKSxPATHS`.
+fn emulated_numbers(text: &str) -> Option<(u64, usize)> {
+    let (blocks, paths) = text.split_once('x').unwrap_or((text, "1"));
+    let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
+    let paths = paths.parse().ok().filter(|paths| (1..=EMULATED_PATHS_MAX).contains(paths));
+    blocks.zip(paths)
+}
+
+/// Serves a disk by controllers of this host.
+fn serve_adapters(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let NvmeController { address, consent } = &args.disk.controller;
     let root = Root::default();
-    let candidate = find_candidate(&root, address)?;
-    let mut refusals = refusal_lines(&candidate.refusals(&root, consent.accepted()));
-    if args.is_writable() {
-        refusals.extend(overwrite_refusals(&candidate, args.disk.namespace, ALL, &args.overwrite)?);
+    let candidates = address.split('+').map(|address| find_candidate(&root, address));
+    let candidates = candidates.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut refusals = Vec::new();
+    for candidate in &candidates {
+        refusals.extend(refusal_lines(&candidate.refusals(&root, consent.accepted())));
+        if args.is_writable() {
+            refusals.extend(overwrite_refusals(candidate, args.disk.namespace, ALL, &args.overwrite)?);
+        }
     }
     fail_if_refused(refusals)?;
-    let adapter = DrivenAdapter::open_candidate(&root, &candidate, memory_bytes(args), Vec::new())?;
-    let served = serve_driven(args, &adapter, stop);
-    let closed = adapter.close();
+    let mut adapters = Vec::new();
+    let served =
+        open_all(args, &root, &candidates, &mut adapters).and_then(|()| serve_driven(args, &adapters, stop));
+    // All are closed, and the first error is the one to report.
+    let closed: Vec<_> = adapters.into_iter().map(DrivenAdapter::close).collect();
     served?;
-    closed
+    closed.into_iter().collect()
+}
+
+fn open_all(
+    args: &BlkServe,
+    root: &Root,
+    candidates: &[Candidate],
+    adapters: &mut Vec<DrivenAdapter>,
+) -> anyhow::Result<()> {
+    for candidate in candidates {
+        adapters.push(DrivenAdapter::open_candidate(root, candidate, memory_bytes(args), Vec::new())?);
+    }
+    Ok(())
 }
 
 /// All blocks of a disk.
@@ -83,29 +123,31 @@ fn memory_bytes(args: &BlkServe) -> u64 {
     MEMORY_BYTES + args.threads as u64 * THREAD_BYTES
 }
 
-fn serve_driven(args: &BlkServe, adapter: &DrivenAdapter, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let namespace = adapter.namespace(args.disk.namespace)?;
-    let controller = adapter.adapter.controller();
-    if args.is_writable() {
-        check_overwrite(args, &controller, namespace)?;
-    }
-    let shares = shares(args, namespace, args.is_writable())?;
-    serve(args, controller, namespace, shares, stop)
+fn serve_driven(args: &BlkServe, adapters: &[DrivenAdapter], stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let path = |adapter: &DrivenAdapter| {
+        let interrupts = match args.wait {
+            ServeWait::Poll => None,
+            ServeWait::Interrupt => Some(adapter.adapter.queue_interrupts(args.threads as u32)?),
+        };
+        let namespace = adapter.namespace(args.disk.namespace)?;
+        Ok(DiskPath { controller: adapter.adapter.controller(), namespace, interrupts })
+    };
+    let paths = adapters.iter().map(path).collect::<anyhow::Result<Vec<_>>>()?;
+    check_paths(args, &paths)?;
+    serve(args, paths, args.is_writable(), stop)
 }
 
-/// Fails with what clients could overwrite, unless that was allowed. Looked at again, now that no other program can change it.
-fn check_overwrite(
-    args: &BlkServe,
-    controller: &Arc<Mutex<Controller>>,
-    namespace: Namespace,
-) -> anyhow::Result<()> {
-    let identity = Controller::lock(controller).identity().clone();
-    let (controller, policy) = (Arc::clone(controller), RetryPolicy::default());
-    let drive = Drive::open(controller, namespace, 1, 64 << 10, Waiting::Polling, policy)?;
-    let mut chunk = Chunk::from(drive);
-    let loss = DataLoss::of_drive(&args.disk.controller.address, &identity, namespace, ALL, &mut chunk);
+/// Fails unless the paths lead to one disk; then with what clients could overwrite, unless that was allowed. Looked at again, now that no other program
+/// can change it.
+fn check_paths(args: &BlkServe, paths: &[DiskPath]) -> anyhow::Result<()> {
+    let mut chunk = Chunk::open(paths, 1, 64 << 10, RetryPolicy::default())?;
+    let loss =
+        paths.first().filter(|_| args.is_writable()).map(|DiskPath { controller, namespace, .. }| {
+            let identity = Controller::lock(controller).identity().clone();
+            DataLoss::of_drive(&args.disk.controller.address, &identity, *namespace, ALL, &mut chunk)
+        });
     chunk.close()?;
-    args.overwrite.refusal(&loss).map_or(Ok(()), |refusal| Err(refusal.into()))
+    loss.and_then(|loss| args.overwrite.refusal(&loss)).map_or(Ok(()), |refusal| Err(refusal.into()))
 }
 
 /// What to serve: what was asked for, or all of the namespace at a socket named after the controller.
@@ -146,15 +188,16 @@ fn default_socket(address: &str) -> anyhow::Result<PathBuf> {
 
 fn serve(
     args: &BlkServe,
-    controller: Arc<Mutex<Controller>>,
-    namespace: Namespace,
-    shares: Vec<Share>,
+    paths: Vec<DiskPath>,
+    is_writable: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
+    let namespace = paths.first().context("no controller")?.namespace;
+    let shares = shares(args, namespace, is_writable)?;
     let mut limits = Limits::default();
     (limits.threads, limits.queues) = (args.threads, args.queues);
     let described: Vec<String> = shares.iter().map(|share| description(share, namespace)).collect();
-    let broker = Broker::new(controller, namespace, shares, limits)?;
+    let broker = Broker::new(paths, shares, limits)?;
     described.iter().for_each(|line| output::print_note(line));
     output::print_note(
         "the sockets are this user's alone: chown, chgrp and chmod let others in. Ctrl-C ends",

@@ -9,6 +9,7 @@ use super::share::OpenShare;
 use super::wire::{About, Hello, MESSAGE_BYTES};
 use super::worker::Desk;
 use super::{BrokerError, BrokerEvent, EventHandler, no_resource, socket};
+use crate::unflushed::LossReader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -39,6 +40,8 @@ pub(super) struct Terms {
     pub(super) instance: u64,
     /// The worker whose turn it is to get a client.
     pub(super) turn: AtomicUsize,
+    /// Copied for each client, who is told of each loss.
+    pub(super) losses: LossReader,
 }
 
 /// The doorman of a share.
@@ -174,7 +177,8 @@ impl Doorman {
         let layout = Layout { slots, request_bytes: self.terms.request_bytes };
         let holds = Holds { locks, queue: Arc::clone(&self.share.queues) };
         let peer = Peer { process, user };
-        let (session, given) = Session::new(peer, Arc::clone(&self.share), layout, holds)?;
+        let (session, given) =
+            Session::new(peer, Arc::clone(&self.share), layout, holds, self.terms.losses.another())?;
         let Given { memory, requested, completed } = &given;
         let files: [BorrowedFd<'_>; 3] = [memory.as_fd(), requested.as_fd(), completed.as_fd()];
         socket::send(connection, &self.about(slots).encode(), &files).map_err(no_resource)?;

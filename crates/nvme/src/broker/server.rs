@@ -4,19 +4,19 @@ use super::doorman::{Doorman, Terms};
 use super::share::{OpenShare, Share};
 use super::worker::{Desk, Worker};
 use super::{BrokerError, EventHandler};
-use crate::chunk::{Chunk, ChunkError, Drive, RetryPolicy, Waiting};
-use crate::{Controller, Namespace, PAGE_BYTES};
+use crate::PAGE_BYTES;
+use crate::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 /// What a broker takes at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Threads, each with a queue pair of the controller and a CPU that it keeps busy while its commands are in flight.
+    /// Threads, each with a queue of the disk. Without interrupts each keeps a CPU busy while its commands are in flight.
     pub threads: usize,
     /// Queues of a share's clients: one for each of their threads that does I/O.
     pub queues: usize,
@@ -64,8 +64,7 @@ pub enum BrokerEvent {
 
 /// Serves parts of a namespace to other processes.
 pub struct Broker {
-    controller: Arc<Mutex<Controller>>,
-    namespace: Namespace,
+    paths: Vec<DiskPath>,
     shares: Vec<Arc<OpenShare>>,
     limits: Limits,
     terms: Arc<Terms>,
@@ -78,17 +77,15 @@ impl std::fmt::Debug for Broker {
 }
 
 impl Broker {
-    /// Opens the sockets of shares of a namespace. Shares may overlap: then their processes share blocks, but know nothing of each other's virtual
-    /// LUNs.
+    /// Opens the sockets of shares of a namespace, to which one path leads or several. Shares may overlap: then their processes share blocks, but
+    /// know nothing of each other's virtual LUNs.
     ///
     /// # Errors
-    /// [`BrokerError::Socket`], [`BrokerError::InUse`], [`BrokerError::NoBlocks`], [`BrokerError::Resource`]
-    pub fn new(
-        controller: Arc<Mutex<Controller>>,
-        namespace: Namespace,
-        shares: Vec<Share>,
-        limits: Limits,
-    ) -> Result<Self, BrokerError> {
+    /// [`BrokerError::Socket`], [`BrokerError::InUse`], [`BrokerError::NoBlocks`], [`BrokerError::Resource`]; [`BrokerError::Queue`] unless the
+    /// paths lead to one disk
+    pub fn new(paths: Vec<DiskPath>, shares: Vec<Share>, limits: Limits) -> Result<Self, BrokerError> {
+        let nothing = ChunkError::NotOneDisk { what: "no controller" };
+        let namespace = paths.first().ok_or(nothing)?.namespace;
         let block_bytes = namespace.format.block_bytes();
         let request_bytes = limits.request_bytes.min(namespace.transfer_bytes_max).max(block_bytes);
         let terms = Terms {
@@ -98,8 +95,9 @@ impl Broker {
             request_bytes: request_bytes.next_multiple_of(PAGE_BYTES.max(block_bytes)),
             instance: RandomState::new().build_hasher().finish(),
             turn: AtomicUsize::new(0),
+            losses: DiskPath::loss_reader(&paths),
         };
-        let mut broker = Self { controller, namespace, shares: Vec::new(), limits, terms: Arc::new(terms) };
+        let mut broker = Self { paths, shares: Vec::new(), limits, terms: Arc::new(terms) };
         for share in shares {
             // If a later one fails, the earlier ones' sockets are removed.
             broker.shares.push(Arc::new(OpenShare::new(share, namespace.format.blocks)?));
@@ -141,9 +139,7 @@ impl Broker {
     /// A queue of the controller for a worker.
     fn queue(&self) -> Result<Chunk, BrokerError> {
         let Limits { requests, retry_policy, .. } = self.limits;
-        let (controller, waiting) = (Arc::clone(&self.controller), Waiting::Polling);
-        let bytes = self.terms.request_bytes;
-        Ok(Drive::open(controller, self.namespace, requests, bytes, waiting, retry_policy)?.into())
+        Ok(Chunk::open(&self.paths, requests, self.terms.request_bytes, retry_policy)?)
     }
 }
 

@@ -5,7 +5,8 @@ use super::ring::Broken;
 use super::share::OpenShare;
 use super::wire::{GOODBYE, Outcome, Request};
 use super::{BrokerError, BrokerEvent, memory, no_resource, socket};
-use crate::chunk::Operation;
+use crate::chunk::{ChunkError, Operation};
+use crate::unflushed::LossReader;
 use dma::Ram;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
@@ -38,6 +39,7 @@ pub(super) struct Session {
     /// The client is gone or sent what can't be. Nothing more is taken from it.
     is_leaving: bool,
     peer: Peer,
+    losses: LossReader,
 }
 
 /// What is freed when a client has left and its requests have ended.
@@ -80,6 +82,7 @@ impl Session {
         share: Arc<OpenShare>,
         layout: Layout,
         holds: Holds,
+        losses: LossReader,
     ) -> Result<(Self, Given), BrokerError> {
         let bytes = layout.bytes(rustix::param::page_size() as u64);
         let memory = memory::of_fixed_size("iotoll-client", bytes).map_err(no_resource)?;
@@ -100,6 +103,7 @@ impl Session {
             is_leaving: false,
             _holds: holds,
             peer,
+            losses,
         };
         Ok((session, given))
     }
@@ -190,6 +194,17 @@ impl Session {
     /// Copies a read's data.
     pub(super) fn copy_out(&self, slot: u16, from: &[u8]) -> bool {
         self.area.write(slot, from).is_ok()
+    }
+
+    /// Ends a flush. It fails if writes were lost with a path, of whichever client, that this one was not told of.
+    pub(super) fn end_flush(&mut self, slot: u16, error: Option<&ChunkError>) {
+        // The disk tells each loss only once, but perhaps to another client.
+        let error = error.filter(|error| !matches!(error, ChunkError::PathLost));
+        let outcome = match error {
+            None if self.losses.tell() => Outcome::WritesLost,
+            error => Outcome::of(error),
+        };
+        self.end(slot, outcome);
     }
 
     /// Ends a request. The client sees it after [`publish`](Self::publish).

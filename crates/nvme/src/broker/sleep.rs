@@ -3,7 +3,7 @@
 //! Both sides write a word and then read the other's, with a fence between. So at least one of them sees what the other has written: the
 //! writer that its reader sleeps, or the reader that there is something to read.
 
-use super::atomics::{AtomicU64, Ordering, fence};
+use crate::atomics::{AtomicU64, Ordering, fence};
 
 /// Tells the reader that `written` entries were written in all. Returns whether it sleeps, and must be woken now.
 pub(super) fn publish(count: &AtomicU64, sleeps: &AtomicU64, written: u64) -> bool {

@@ -5,7 +5,7 @@ use crate::chunk::{ChunkError, Operation};
 use crate::spec::status::Status;
 
 /// Begins each message: protocol and version.
-const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x02");
 /// Bytes of either message.
 pub(super) const MESSAGE_BYTES: usize = 64;
 
@@ -137,11 +137,14 @@ pub(super) enum Outcome {
     Refused,
     /// The disk is lost.
     Lost,
+    /// The flush has ended, but writes before it may be lost.
+    WritesLost,
 }
 
 const STATUS: u64 = 1 << 32;
 const REFUSED: u64 = 2 << 32;
 const LOST: u64 = 3 << 32;
+const WRITES_LOST: u64 = 4 << 32;
 
 impl Outcome {
     pub(super) fn of(error: Option<&ChunkError>) -> Self {
@@ -151,6 +154,7 @@ impl Outcome {
             Some(
                 ChunkError::OutOfRange { .. } | ChunkError::PartialBlock { .. } | ChunkError::TooLong { .. },
             ) => Self::Refused,
+            Some(ChunkError::PathLost) => Self::WritesLost,
             Some(_) => Self::Lost,
         }
     }
@@ -160,6 +164,7 @@ impl Outcome {
             Self::Success => Ok(()),
             Self::Status(status) => Err(ChunkError::Status(status)),
             Self::Refused => Err(ChunkError::Refused),
+            Self::WritesLost => Err(ChunkError::PathLost),
             Self::Lost => Err(ChunkError::Abandoned { why: "the broker has lost the controller".to_owned() }),
         }
     }
@@ -170,6 +175,7 @@ impl Outcome {
             Self::Status(status) => STATUS | u64::from(status.0),
             Self::Refused => REFUSED,
             Self::Lost => LOST,
+            Self::WritesLost => WRITES_LOST,
         };
         [slot.into(), outcome]
     }
@@ -180,6 +186,7 @@ impl Outcome {
             0 => Self::Success,
             REFUSED => Self::Refused,
             LOST => Self::Lost,
+            WRITES_LOST => Self::WritesLost,
             status if status >> 16 == STATUS >> 16 => Self::Status(Status(status as u16)),
             _ => return None,
         };
@@ -202,7 +209,7 @@ mod tests {
             let known = Request::decode([kind << 16 | u64::from(slot), words[1], words[2], words[3]]);
             prop_assert_eq!(known.map(|request| request.slot), (1..=5).contains(&kind).then_some(slot));
             let status = Outcome::Status(Status(slot));
-            for outcome in [Outcome::Success, status, Outcome::Refused, Outcome::Lost] {
+            for outcome in [Outcome::Success, status, Outcome::Refused, Outcome::Lost, Outcome::WritesLost] {
                 prop_assert_eq!(Outcome::decode(outcome.encode(slot)), Some((slot, outcome)));
             }
         }

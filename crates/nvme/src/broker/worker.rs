@@ -28,8 +28,7 @@ struct Command {
     client: usize,
     /// The client's slot.
     slot: u16,
-    /// Bytes of a read; 0 for another operation.
-    bytes: usize,
+    operation: Operation,
 }
 
 /// A thread's queue and clients.
@@ -41,8 +40,10 @@ pub(super) struct Worker {
     /// A client keeps its place as long as it has requests in flight.
     clients: Vec<Option<Session>>,
     new_clients: Receiver<Session>,
-    /// Tells of new clients, and of what they begin while the thread sleeps.
+    /// Tells of new clients, of what they begin while the thread sleeps, and of the disk's interrupts.
     events: OwnedFd,
+    /// The disk interrupts, so that the thread may sleep while commands are in flight.
+    interrupts: bool,
     /// The client whose turn is next, where not all requests have a slot.
     turn: usize,
     /// Data of one request, on its way between the client's memory and the controller's.
@@ -87,7 +88,11 @@ impl Worker {
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&events, wake, epoll::EventData::new_u64(0), once)?;
+        if let Some(completed) = disk.as_fd() {
+            epoll::add(&events, completed, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
         Ok(Self {
+            interrupts: disk.as_fd().is_some(),
             commands: vec![None; disk.requests()],
             data: vec![0; disk.request_bytes()],
             disk,
@@ -113,11 +118,12 @@ impl Worker {
                 continue;
             }
             idle_rounds += 1;
-            std::hint::spin_loop();
-            if self.in_flight == 0 && idle_rounds > IDLE_ROUNDS {
+            if idle_rounds <= IDLE_ROUNDS {
+                std::hint::spin_loop();
+            } else if self.in_flight == 0 || self.interrupts {
                 self.sleep();
                 idle_rounds = 0;
-            } else if idle_rounds > IDLE_ROUNDS {
+            } else {
                 std::thread::yield_now();
             }
         }
@@ -176,10 +182,10 @@ impl Worker {
             Next::Refused => return true,
             Next::Allowed { slot, operation } => (slot, operation),
         };
-        let bytes = |blocks: u64| blocks as usize * self.disk.block_bytes();
+        let block_bytes = self.disk.block_bytes();
         let (to_write, to_read) = match operation {
-            Operation::Write { blocks, .. } => (bytes(blocks), 0),
-            Operation::Read { blocks, .. } => (0, bytes(blocks)),
+            Operation::Write { blocks, .. } => (blocks as usize * block_bytes, 0),
+            Operation::Read { .. } => (0, read_bytes(operation, block_bytes)),
             _ => (0, 0),
         };
         let data = &mut self.data[..to_write];
@@ -189,11 +195,11 @@ impl Worker {
         }
         match self.disk.begin(operation, data, to_read) {
             Ok(request) => {
-                let command = Command { client, slot, bytes: to_read };
+                let command = Command { client, slot, operation };
                 self.commands[request.slot()] = Some(command);
                 self.in_flight += 1;
             }
-            Err(error) => session.end(slot, Outcome::of(Some(&error))),
+            Err(error) => end(session, slot, operation, Some(&error)),
         }
         true
     }
@@ -201,17 +207,18 @@ impl Worker {
     /// Ends requests whose commands have ended. Returns their number.
     fn end_requests(&mut self) -> usize {
         let Self { disk, commands, clients, data, in_flight, .. } = self;
+        let block_bytes = disk.block_bytes();
         disk.ring_doorbell();
         let ended = disk.poll(|completion| {
             let Some(command) = commands[completion.request().slot()].take() else { return };
             *in_flight -= 1;
             let Some(session) = &mut clients[command.client] else { return };
-            let data = &mut data[..command.bytes];
+            let data = &mut data[..read_bytes(command.operation, block_bytes)];
             let result = completion.finish(data);
             if result.is_ok() && !data.is_empty() {
                 session.copy_out(command.slot, data);
             }
-            session.end(command.slot, Outcome::of(result.as_ref().err()));
+            end(session, command.slot, command.operation, result.as_ref().err());
         });
         clients.iter_mut().flatten().for_each(Session::publish);
         ended
@@ -235,16 +242,33 @@ impl Worker {
         }
     }
 
-    /// Sleeps until a client has begun a request or has ended, or a new one comes.
+    /// Sleeps until a client has begun a request or has ended, a new one comes, or the disk has completed a command.
     fn sleep(&mut self) {
-        let clients = || self.clients.iter().flatten();
-        if !clients().all(Session::announce_sleep) {
+        if !self.clients.iter().flatten().all(Session::announce_sleep) || !self.disk.announce_sleep() {
             return;
         }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: SLEEP_MAX.subsec_nanos().into() };
+        // Commands in flight may have to be aborted.
+        let longest = if self.in_flight > 0 { CHECK_INTERVAL } else { SLEEP_MAX };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
         // Interrupted or not: what follows looks at all clients.
         let mut events = [MaybeUninit::uninit(); 64];
         let _ = epoll::wait(&self.events, &mut events, Some(&timeout));
         self.next_check = Instant::now();
+    }
+}
+
+/// Bytes that an operation reads.
+fn read_bytes(operation: Operation, block_bytes: usize) -> usize {
+    match operation {
+        Operation::Read { blocks, .. } => blocks as usize * block_bytes,
+        _ => 0,
+    }
+}
+
+/// Ends a client's request as its command has ended.
+fn end(session: &mut Session, slot: u16, operation: Operation, error: Option<&ChunkError>) {
+    match operation {
+        Operation::Flush => session.end_flush(slot, error),
+        _ => session.end(slot, Outcome::of(error)),
     }
 }

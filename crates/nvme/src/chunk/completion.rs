@@ -78,6 +78,8 @@ impl Chunk {
     pub fn announce_sleep(&mut self) -> bool {
         match &mut self.disk {
             super::Backend::Served(queue) => queue.announce_sleep(),
+            super::Backend::Drive(drive) => drive.announce_sleep(),
+            super::Backend::Paths(paths) => paths.announce_sleep(),
             _ => true,
         }
     }
@@ -89,6 +91,8 @@ impl Chunk {
         match &self.disk {
             super::Backend::FileRing(file) => Some(file.as_fd()),
             super::Backend::Served(queue) => Some(queue.as_fd()),
+            super::Backend::Drive(drive) => drive.as_fd(),
+            super::Backend::Paths(paths) => paths.as_fd(),
             _ => None,
         }
     }

@@ -8,6 +8,8 @@ use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
 use dma::{MemoryAddress, Ram};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -74,7 +76,7 @@ pub struct Events {
 /// Queue ticks per timeout.
 const TICKS: u32 = 8;
 /// Time between two checks of CSTS while no completion arrives.
-const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
@@ -176,11 +178,13 @@ impl Drive {
     }
 
     /// Its controller.
+    #[cfg(target_os = "linux")]
     pub(super) fn controller(&self) -> &Arc<Mutex<Controller>> {
         &self.controller
     }
 
     /// Whether the controller was given up.
+    #[cfg(target_os = "linux")]
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
@@ -425,6 +429,24 @@ impl Drive {
     fn wait_for_completion(&mut self) {
         let queue = &self.queue;
         self.waiting.wait(self.check_interval, || queue.pending_completions() > 0);
+    }
+
+    /// The interrupt, for threads that wait for several files; `None` if the queue is polled.
+    #[cfg(target_os = "linux")]
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.waiting.interrupt().map(|interrupt| interrupt.as_fd())
+    }
+
+    /// Prepares for a sleep on the interrupt, which is cleared. Returns false if there is something to process. The sleep should end after
+    /// a [check interval](CHECK_INTERVAL): a controller that fails does not interrupt.
+    #[cfg(target_os = "linux")]
+    pub(super) fn announce_sleep(&mut self) -> bool {
+        self.ring_doorbell();
+        if let Some(interrupt) = self.waiting.interrupt() {
+            // Before the queue is looked at: a later completion signals it again. If it can't be cleared, the thread does not sleep.
+            let _ = interrupt.wait(Duration::ZERO);
+        }
+        self.exhausted.is_empty() && self.queue.pending_completions() == 0
     }
 
     /// Deletes the queue pair and frees the buffers.

@@ -68,6 +68,9 @@ pub enum ChunkError {
     /// A path was lost with writes that were not flushed. Its controller may have lost them.
     #[error("a path was lost: writes that completed there since the last flush may be lost")]
     PathLost,
+    /// The system can't tell of several controllers' interrupts.
+    #[error("can't wait for several interrupts")]
+    Events(#[source] io::Error),
     /// An earlier failure ended all use of the disk.
     #[error("the disk is no longer used after an earlier failure: {why}")]
     Abandoned {

@@ -8,14 +8,18 @@
 //! A request may then be executed twice, as after a reset. A controller that can't even be reset may still execute a request that another path
 //! has repeated, long after: take it out of use.
 
-use super::drive::Drive;
+use super::drive::{CHECK_INTERVAL, Drive};
 use super::{ChunkError, Events, Operation, Wait};
 use crate::blocks::BlockError;
 use crate::controller::{Controller, Namespace};
 use crate::spec::status::Status;
+use crate::unflushed::{LossReader, Unflushed};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Rounds without an end before another thread may run.
+/// Rounds without an end before the thread sleeps, or another one may run.
 const ROUNDS: u32 = 64;
 
 /// A path.
@@ -23,9 +27,8 @@ const ROUNDS: u32 = 64;
 struct Path {
     drive: Drive,
     is_lost: bool,
-    /// Writes have completed here since the last flush, and may be in the controller's volatile cache.
-    has_unflushed: bool,
-    has_write_cache: bool,
+    /// Shared with all queues of the controller for this namespace; `None` for a controller without a volatile write cache.
+    unflushed: Option<Arc<Unflushed>>,
 }
 
 /// The request of a slot.
@@ -37,10 +40,19 @@ struct Routed {
     path: usize,
     /// Paths on which a flush is in flight; 0 for another operation, which is on one.
     parts: usize,
+    /// Paths where that flush had something to flush.
+    flushed: Vec<usize>,
     /// Paths that it has left.
     moves: usize,
     /// Why a part has failed.
     error: Option<ChunkError>,
+}
+
+impl Path {
+    /// Ends a flush that had something to flush.
+    fn end_flush(&self, has_succeeded: bool) {
+        self.unflushed.iter().for_each(|unflushed| unflushed.end_flush(has_succeeded));
+    }
 }
 
 /// A namespace that several controllers of a subsystem share, for a [`Chunk`](super::Chunk) of one thread, which polls.
@@ -55,37 +67,59 @@ pub struct Paths {
     turn: usize,
     /// Requests that have gone on through another path.
     moved: u64,
-    /// A path is lost whose controller had writes that were not flushed. The next flush says so.
-    has_lost_unflushed: bool,
+    /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from.
+    losses: LossReader,
     /// What the paths have ended in one round; kept to avoid an allocation for each.
     ended: Vec<(usize, u16, Result<(), ChunkError>)>,
     /// Data of a write that takes another path.
     data: Vec<u8>,
+    /// Can be read when a path that is not lost has interrupted; `None` if they are polled.
+    events: Option<OwnedFd>,
 }
 
 impl Paths {
-    /// Drives of different controllers for one namespace. Their waiting is not used: the thread polls all.
+    /// Drives of different controllers for one namespace. If all have interrupts, the thread polls for a moment and then sleeps; otherwise it polls.
     ///
     /// # Errors
-    /// [`ChunkError::NotOneDisk`] unless all namespaces say that they are shared, and have the same subsystem, identifier, names and format.
+    /// [`ChunkError::NotOneDisk`] unless all namespaces say that they are shared, and have the same subsystem, identifier, names and format;
+    /// [`ChunkError::Events`]. Then the drives are closed.
     pub fn new(drives: Vec<Drive>) -> Result<Self, ChunkError> {
-        check_one_disk(&drives)?;
+        let unflushed =
+            |drive: &Drive| Controller::lock(drive.controller()).unflushed(drive.namespace().number);
+        let losses = LossReader::new(drives.iter().map(unflushed));
+        Self::with_losses(drives, losses)
+    }
+
+    /// The same, where `losses` are also of paths that don't work.
+    pub(super) fn with_losses(drives: Vec<Drive>, losses: LossReader) -> Result<Self, ChunkError> {
+        let checked = check_one_disk(&drives).and_then(|()| watch(&drives));
+        let events = match checked {
+            Ok(events) => events,
+            Err(error) => {
+                close_all(drives);
+                return Err(error);
+            }
+        };
         let requests = drives.iter().map(Drive::requests).min().unwrap_or(0);
         let request_bytes = drives.iter().map(Drive::request_bytes).min().unwrap_or(0);
         let path = |drive: Drive| {
-            let has_write_cache = Controller::lock(drive.controller()).identity().has_write_cache;
-            Path { drive, is_lost: false, has_unflushed: false, has_write_cache }
+            let mut controller = Controller::lock(drive.controller());
+            let has_write_cache = controller.identity().has_write_cache;
+            let unflushed = has_write_cache.then(|| controller.unflushed(drive.namespace().number));
+            drop(controller);
+            Path { drive, is_lost: false, unflushed }
         };
         Ok(Self {
             paths: drives.into_iter().map(path).collect(),
+            losses,
             routed: (0..requests).map(|_| Routed::default()).collect(),
             request_bytes,
             in_flight: 0,
             turn: 0,
             moved: 0,
-            has_lost_unflushed: false,
             ended: Vec::new(),
             data: vec![0; request_bytes],
+            events,
         })
     }
 
@@ -118,33 +152,43 @@ impl Paths {
 
     /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
     pub(super) fn begin(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
-        let (path, parts) = match operation {
-            Operation::Flush => (0, self.begin_flush(slot)?),
-            _ => (self.begin_on_next(slot, operation, from)?, 0),
-        };
-        self.routed[usize::from(slot)] =
-            Routed { operation: Some(operation), path, parts, moves: 0, error: None };
+        match operation {
+            Operation::Flush => self.begin_flush(slot)?,
+            _ => {
+                let path = self.begin_on_next(slot, operation, from)?;
+                let routed = &mut self.routed[usize::from(slot)];
+                (routed.operation, routed.path, routed.moves) = (Some(operation), path, 0);
+            }
+        }
         self.in_flight += 1;
         Ok(())
     }
 
-    /// Begins a flush on all paths: each controller may have a cache of its own. Returns their number.
-    fn begin_flush(&mut self, slot: u16) -> Result<usize, ChunkError> {
-        if std::mem::take(&mut self.has_lost_unflushed) {
-            return Err(ChunkError::PathLost);
-        }
-        let mut parts = 0;
+    /// Begins a flush on all paths: each controller may have a cache of its own.
+    fn begin_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
+        let (mut parts, mut flushed) = (0, Vec::new());
         for place in 0..self.paths.len() {
             let path = &mut self.paths[place];
             if path.is_lost {
                 continue;
             }
-            match path.drive.begin(slot, Operation::Flush, &[]) {
+            // Before it is sent: what is written after this may not be in it.
+            let has_unflushed = path.unflushed.as_ref().is_some_and(|unflushed| unflushed.begin_flush());
+            let begun = path.drive.begin(slot, Operation::Flush, &[]);
+            if has_unflushed {
+                match &begun {
+                    Ok(()) => flushed.push(place),
+                    Err(_) => path.end_flush(false),
+                }
+            }
+            match begun {
                 Ok(()) => parts += 1,
                 Err(_) => self.note_loss(place),
             }
         }
-        if parts == 0 { Err(all_lost()) } else { Ok(parts) }
+        self.routed[usize::from(slot)] =
+            Routed { operation: Some(Operation::Flush), path: 0, parts, flushed, moves: 0, error: None };
+        if parts == 0 { Err(all_lost()) } else { Ok(()) }
     }
 
     /// Begins a request on the path whose turn it is. Returns that.
@@ -166,9 +210,14 @@ impl Paths {
 
     fn note_loss(&mut self, place: usize) {
         let path = &mut self.paths[place];
+        if let (Some(events), Some(interrupt)) = (&self.events, path.drive.as_fd()) {
+            // One that stays would only wake the thread in vain.
+            let _ = epoll::delete(events, interrupt);
+        }
         path.is_lost = true;
-        self.has_lost_unflushed |= path.has_unflushed && path.has_write_cache;
-        path.has_unflushed = false;
+        if let Some(unflushed) = &path.unflushed {
+            unflushed.lose();
+        }
     }
 
     /// Rings the doorbells for the submitted requests.
@@ -195,10 +244,35 @@ impl Paths {
             }
             rounds += 1;
             match rounds % ROUNDS {
-                0 => std::thread::yield_now(),
+                0 => self.sleep(),
                 _ => std::hint::spin_loop(),
             }
         }
+    }
+
+    /// Sleeps until an interrupt, but not for long. Without interrupts it lets other threads run.
+    fn sleep(&mut self) {
+        if self.events.is_none() {
+            return std::thread::yield_now();
+        }
+        if !self.announce_sleep() {
+            return;
+        }
+        if let Some(events) = &self.events {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.subsec_nanos().into() };
+            // Interrupted or not: what follows looks at all paths.
+            let _ = poll(&mut [PollFd::new(events, PollFlags::IN)], Some(&timeout));
+        }
+    }
+
+    /// Can be read when a path has interrupted; `None` if they are polled.
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.events.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Prepares for a sleep until then, as for [a single one](Drive::announce_sleep).
+    pub(super) fn announce_sleep(&mut self) -> bool {
+        self.live().all(|(_, path)| path.drive.announce_sleep())
     }
 
     /// Looks at all paths once. Returns how many requests have ended.
@@ -211,14 +285,9 @@ impl Paths {
                 lost.push(place);
             }
         }
-        // Writes that have completed on a path that is lost now count as its.
+        // Before the loss is noted: writes that have completed on a path that is lost now count as its, and so do flushes that have failed.
         for (place, slot, result) in &parts {
-            let operation = self.routed[usize::from(*slot)].operation;
-            match (result, operation) {
-                (Ok(()), Some(Operation::Flush)) => self.paths[*place].has_unflushed = false,
-                (Ok(()), Some(operation)) if operation.writes() => self.paths[*place].has_unflushed = true,
-                _ => {}
-            }
+            self.note_cached(*place, *slot, result.is_ok());
         }
         lost.into_iter().for_each(|place| self.note_loss(place));
         let mut number = 0;
@@ -231,6 +300,23 @@ impl Paths {
         }
         self.ended = parts;
         number
+    }
+
+    /// Notes what a part that has ended means for the controller's write cache.
+    fn note_cached(&mut self, place: usize, slot: u16, has_succeeded: bool) {
+        let (routed, path) = (&mut self.routed[usize::from(slot)], &self.paths[place]);
+        match routed.operation {
+            Some(Operation::Flush) => {
+                if let Some(at) = routed.flushed.iter().position(|flushed| *flushed == place) {
+                    routed.flushed.swap_remove(at);
+                    path.end_flush(has_succeeded);
+                }
+            }
+            Some(operation) if has_succeeded && operation.writes() => {
+                path.unflushed.iter().for_each(|unflushed| unflushed.note_write());
+            }
+            _ => {}
+        }
     }
 
     /// Notes that a part of a request has ended. Returns the request's result, unless it goes on.
@@ -260,12 +346,10 @@ impl Paths {
 
     /// The result of a flush that has ended on all paths: an error if one had writes and is lost.
     fn end_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
-        let error = self.routed[usize::from(slot)].error.take();
-        let has_lost = std::mem::take(&mut self.has_lost_unflushed);
-        match error {
+        match self.routed[usize::from(slot)].error.take() {
             Some(error) => Err(error),
-            None if has_lost => Err(ChunkError::PathLost),
             None if self.paths.iter().all(|path| path.is_lost) => Err(all_lost()),
+            None if self.losses.tell() => Err(ChunkError::PathLost),
             None => Ok(()),
         }
     }
@@ -298,8 +382,30 @@ impl Paths {
 
     /// Deletes the queues of the paths that are not lost.
     pub(super) fn close(self) -> Result<(), ChunkError> {
+        let in_flight = self.routed.iter().flat_map(|routed| &routed.flushed);
+        in_flight.for_each(|place| self.paths[*place].end_flush(false));
         self.paths.into_iter().filter(|path| !path.is_lost).try_for_each(|path| path.drive.close())
     }
+}
+
+/// Has a file tell of the drives' interrupts; `None` if one has none.
+fn watch(drives: &[Drive]) -> Result<Option<OwnedFd>, ChunkError> {
+    let Some(interrupts) = drives.iter().map(Drive::as_fd).collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let watch = || {
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for interrupt in interrupts {
+            epoll::add(&events, interrupt, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(events)
+    };
+    watch().map(Some).map_err(|error: Errno| ChunkError::Events(error.into()))
+}
+
+/// Closes drives after an error, which is the caller's.
+pub(super) fn close_all(drives: Vec<Drive>) {
+    drives.into_iter().for_each(|drive| drop(drive.close()));
 }
 
 /// Whether another path may succeed where this error came.

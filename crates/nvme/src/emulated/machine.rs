@@ -3,6 +3,10 @@
 use super::{Emulated, ZoneOptions};
 use crate::controller::{Controller, Namespace};
 use crate::controller_error::NvmeError;
+#[cfg(target_os = "linux")]
+use crate::interrupts::Interrupts;
+#[cfg(target_os = "linux")]
+use dma::vfio::{Interrupt, VfioError};
 use dma::{
     BuildError, Domain, DomainError, Frames, Iotlb, Limits, Mapper, MemoryAddress, Pool, Ram, Requester,
     SoftwareAdapter, SoftwareDomain, Unit, Vtd,
@@ -83,6 +87,23 @@ impl Machine {
     /// The same with choices.
     pub fn builder(blocks: u64, block_shift: u8) -> MachineBuilder {
         MachineBuilder { blocks, block_shift, memory_bytes: MEMORY_BYTES, own_bytes: 0, zones: None }
+    }
+
+    /// Interrupts for `queues` queues, which the emulated controller signals from now on.
+    ///
+    /// # Errors
+    /// If no more files can be opened.
+    #[cfg(target_os = "linux")]
+    pub fn queue_interrupts(&self, queues: u16) -> Result<Arc<Interrupts>, VfioError> {
+        let new = (0..queues).map(|_| Interrupt::new()).collect::<Result<Vec<_>, _>>()?;
+        let signalled = new.iter().map(Interrupt::try_clone).collect::<Result<Vec<_>, _>>()?;
+        self.emulated.on_interrupt(move |vector| {
+            if let Some(interrupt) = signalled.get(usize::from(vector).wrapping_sub(1)) {
+                // One that is lost is found by the next look.
+                let _ = interrupt.signal();
+            }
+        });
+        Ok(Arc::new(Interrupts::new(new)))
     }
 
     /// The first namespace; `None` if the controller reports none.

@@ -263,3 +263,30 @@ fn adaptive_waiting_polls_and_sleeps_when_nothing_comes() {
     assert_eq!((counts.polled(), counts.slept()), (3, 0));
     assert!(!interrupt.wait(Duration::ZERO).unwrap(), "the signals are taken");
 }
+
+/// A thread that waits for several files sleeps only when there is nothing to process, and what comes after that wakes it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sleep_that_was_announced_ends_with_the_next_completion() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let interrupt = Arc::new(dma::vfio::Interrupt::new().unwrap());
+    let adaptive = crate::adaptive::Adaptive::default();
+    let waiting = Waiting::Adaptive { vector: 1, interrupt: Arc::clone(&interrupt), adaptive };
+    let (mut drive, emulated) = drive(4, waiting, TIMEOUT);
+    let signaled = Arc::clone(&interrupt);
+    emulated.on_interrupt(move |_| signaled.signal().unwrap());
+    let is_woken = |drive: &Drive| {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&drive.as_fd().unwrap(), PollFlags::IN)], Some(&now)).unwrap() == 1
+    };
+    assert!(drive.announce_sleep() && !is_woken(&drive));
+    write(&mut drive, 0, 0);
+    assert!(is_woken(&drive) && !drive.announce_sleep(), "it has completed");
+    assert!(!is_woken(&drive), "the signal is taken");
+    assert_eq!(process_completions(&mut drive, Wait::Yes), [(0, None)]);
+    assert!(drive.announce_sleep());
+    // What was submitted without its doorbell is sent before the thread sleeps.
+    drive.begin(1, Operation::Flush, &[]).unwrap();
+    assert!(!drive.announce_sleep());
+    assert_eq!(process_completions(&mut drive, Wait::Yes), [(1, None)]);
+}

@@ -1,0 +1,80 @@
+//! A way to a disk, from which each thread opens queues of its own.
+
+use super::paths::close_all;
+use super::{Chunk, ChunkError, Drive, Paths, RetryPolicy, Waiting};
+use crate::controller::{Controller, Namespace};
+use crate::interrupts::Interrupts;
+use crate::unflushed::LossReader;
+use std::sync::{Arc, Mutex};
+
+/// A controller that leads to a namespace.
+#[derive(Debug, Clone)]
+pub struct DiskPath {
+    /// The controller.
+    pub controller: Arc<Mutex<Controller>>,
+    /// The namespace, as the controller has it.
+    pub namespace: Namespace,
+    /// Interrupts for queues of threads that sleep. Without them queues are polled.
+    pub interrupts: Option<Arc<Interrupts>>,
+}
+
+impl DiskPath {
+    /// A path whose queues are polled.
+    pub fn polled(controller: Arc<Mutex<Controller>>, namespace: Namespace) -> Self {
+        Self { controller, namespace, interrupts: None }
+    }
+
+    fn drive(
+        &self,
+        requests: u16,
+        request_bytes: u64,
+        retry_policy: RetryPolicy,
+    ) -> Result<Drive, ChunkError> {
+        let waiting = self.interrupts.as_ref().map_or(Waiting::Polling, |all| all.waiting());
+        let controller = Arc::clone(&self.controller);
+        Drive::open(controller, self.namespace, requests, request_bytes, waiting, retry_policy)
+    }
+
+    /// Tells somebody who flushes of writes that were lost with these paths.
+    pub(crate) fn loss_reader(paths: &[Self]) -> LossReader {
+        LossReader::new(
+            paths.iter().map(|path| Controller::lock(&path.controller).unflushed(path.namespace.number)),
+        )
+    }
+}
+
+impl Chunk {
+    /// A queue of a disk by one path or several. It has `requests` slots for at least `request_bytes` each, or for the most that the controllers
+    /// transfer at once. Of several paths those are left out whose controller does not work, as long as one does.
+    ///
+    /// # Errors
+    /// [`ChunkError::Nvme`] if a controller has no further queue, or none works; [`ChunkError::NotOneDisk`] for no path, and for paths to different
+    /// disks.
+    pub fn open(
+        paths: &[DiskPath],
+        requests: u16,
+        request_bytes: u64,
+        retry_policy: RetryPolicy,
+    ) -> Result<Self, ChunkError> {
+        if let [only] = paths {
+            return Ok(only.drive(requests, request_bytes, retry_policy)?.into());
+        }
+        let (mut drives, mut broken) = (Vec::new(), None);
+        for path in paths {
+            match path.drive(requests, request_bytes, retry_policy) {
+                Ok(drive) => drives.push(drive),
+                Err(error) if Controller::lock(&path.controller).check_working().is_err() => {
+                    broken = Some(error)
+                }
+                Err(error) => {
+                    close_all(drives);
+                    return Err(error);
+                }
+            }
+        }
+        match broken {
+            Some(error) if drives.is_empty() => Err(error),
+            _ => Ok(Paths::with_losses(drives, DiskPath::loss_reader(paths))?.into()),
+        }
+    }
+}
