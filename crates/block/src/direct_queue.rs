@@ -158,7 +158,11 @@ impl DirectQueue {
     /// # Errors
     /// `EIO`
     pub(crate) fn check(&self) -> Result<(), Errno> {
-        let working = Controller::lock(&self.controller).check_working();
+        let controller = Controller::lock(&self.controller);
+        let working = match controller.is_wanted_back() {
+            true => Err(NvmeError::WantedBack),
+            false => controller.check_working(),
+        };
         working.map_err(|error| errno::explain("the controller", &error, Errno::IO))
     }
 

@@ -25,7 +25,7 @@ use nvme::{Adapter, Controller};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs, thread};
 use support::{Guest, GuestKernel, MODE, cache};
 
@@ -44,6 +44,7 @@ fn in_the_guest() {
         "serve" => return serve(),
         "broker" => through_a_broker(),
         "paths" => through_two_paths(),
+        "removal" => while_a_controller_is_removed(),
         other => panic!("{other}"),
     }
     println!("{} is as it should be", env::var(MODE).unwrap());
@@ -140,6 +141,53 @@ fn through_two_paths() {
     assert_eq!(Chunk::open(&wrong, 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
     let why = error_text();
     assert!(why.contains("different subsystems"), "{why}");
+}
+
+/// The system removes one of two controllers that a broker drives: it gets that back at once, and nothing is lost.
+fn while_a_controller_is_removed() {
+    let mut adapters =
+        PATHS.map(|path| Some(Adapter::open(path, Interface::of_this_host(path), 32 << 20).unwrap()));
+    let path = |adapter: &Option<Adapter>| {
+        let adapter = adapter.as_ref().unwrap();
+        let namespace = Controller::lock(&adapter.controller()).namespaces()[0];
+        DiskPath {
+            controller: adapter.controller(),
+            namespace,
+            interrupts: Some(adapter.queue_interrupts(1).unwrap()),
+        }
+    };
+    let paths: Vec<DiskPath> = adapters.iter().map(path).collect();
+    let blocks = paths[0].namespace.format.blocks;
+    let share = Share { socket: SOCKET.into(), first: 0, blocks, is_writable: true };
+    let (broker, stop) =
+        (Broker::new(paths, vec![share], Limits::default()).unwrap(), Arc::new(AtomicBool::new(false)));
+    let its_stop = Arc::clone(&stop);
+    let serving = thread::spawn(move || broker.serve(&its_stop, &(Arc::new(|_| {}) as EventHandler)));
+    let chunk = Chunk::open(SOCKET, 0, libc::O_RDWR, 0).unwrap();
+    write_by_threads(&chunk, 0);
+    let device = Path::new("/sys/bus/pci/devices").join(PATHS[1]);
+    let remove = device.join("remove");
+    let removing = thread::spawn(move || fs::write(remove, "1"));
+    let begun = std::time::Instant::now();
+    let mut rounds = 0;
+    while adapters[1].as_ref().is_some_and(Adapter::is_in_use) {
+        rounds += 1;
+        write_by_threads(&chunk, 1000 * rounds);
+        assert!(begun.elapsed().as_secs() < 60);
+    }
+    adapters[1].take().unwrap().shut_down().unwrap();
+    removing.join().unwrap().unwrap();
+    assert!(!device.exists());
+    println!("removed in {} ms, {rounds} rounds of {THREADS} threads meanwhile", begun.elapsed().as_millis());
+    // All that the other controller had in its cache was flushed.
+    assert_eq!(iotoll_block_flush(chunk.0), 0);
+    holds(&chunk, 1000 * rounds);
+    write_by_threads(&chunk, 7);
+    holds(&chunk, 7);
+    drop(chunk);
+    stop.store(true, Ordering::Relaxed);
+    serving.join().unwrap().unwrap();
+    adapters[0].take().unwrap().shut_down().unwrap();
 }
 
 const SOCKET: &str = "/tmp/disk";
@@ -270,13 +318,20 @@ fn a_path_is_pulled_under_load() {
     let folder = tempfile::tempdir().unwrap();
     let this = env::current_exe().unwrap();
     let bind: String = [PATHS[0], PATHS[1], ADAPTER].map(|path| bind_to(path, "vfio-pci")).concat();
-    let before = format!(
-        "busybox sleep 2\n{bind}IOTOLL_BLOCK_WAIT=interrupt {MODE}=paths {} --ignored --exact in_the_guest --nocapture\n",
-        this.display()
-    );
-    let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, "") else { return };
-    assert!(console.contains("paths is as it should be"), "{console}");
-    println!("{}", console.lines().find(|line| line.contains("a path pulled")).unwrap());
+    let run =
+        |mode: &str| format!("{MODE}={mode} {} --ignored --exact in_the_guest --nocapture\n", this.display());
+    // The last one comes with all that the second controller has left behind: it is reset when it is opened.
+    let before =
+        format!("busybox sleep 2\n{bind}IOTOLL_BLOCK_WAIT=interrupt {}{}", run("paths"), run("removal"));
+    let after = "busybox dmesg | busybox grep -e vfio\nbusybox cat /proc/interrupts | busybox grep vfio\n";
+    let Some(console) = boot(&[&this], &folder.path().join("disk"), DISK_BYTES, &before, after) else {
+        return;
+    };
+    for mode in ["paths", "removal"] {
+        assert!(console.contains(&format!("{mode} is as it should be")), "{console}");
+    }
+    let figures = |line: &&str| line.contains("a path pulled") || line.contains("removed in");
+    console.lines().filter(figures).for_each(|line| println!("{line}"));
 }
 
 /// With a checkout of Open POWER's capiflash: the block tests of the library that this one follows, on the controller.

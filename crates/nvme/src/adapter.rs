@@ -129,7 +129,10 @@ impl Adapter {
     fn bring_up(mapper: Mapper, device: Device, memory: Arc<Ram>) -> Result<Self, AdapterError> {
         device.enable()?;
         let registers = device.registers(0)?;
-        let controller = Controller::open(registers, mapper, memory)?;
+        let mut controller = Controller::open(registers, mapper, memory)?;
+        if let Some(request) = device.removal_request()? {
+            controller.on_removal_request(request);
+        }
         Ok(Self {
             controller: Arc::new(Mutex::new(controller)),
             device,
@@ -141,6 +144,11 @@ impl Adapter {
     /// The controller, shared by the threads that create queues on it.
     pub fn controller(&self) -> Arc<Mutex<Controller>> {
         Arc::clone(&self.controller)
+    }
+
+    /// Whether queues or others still have the controller, so that it can't be [shut down](Self::shut_down).
+    pub fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.controller) > 1
     }
 
     /// The reserved memory with which it was opened, in that order.

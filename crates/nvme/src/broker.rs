@@ -94,6 +94,12 @@ pub enum BrokerError {
     /// Memory or an event can't be made or shared.
     #[error("no memory or event for a client")]
     Resource(#[source] io::Error),
+    /// The broker has ended because the disk can't be used any more.
+    #[error("the disk can't be served any more: {why}")]
+    Lost {
+        /// What has happened.
+        why: String,
+    },
     /// A queue of the controller can't be made.
     #[error("no queue of the controller")]
     Queue(#[from] ChunkError),

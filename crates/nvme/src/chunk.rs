@@ -258,6 +258,16 @@ impl Chunk {
         self.slots.len()
     }
 
+    /// Why the disk can't be used any more.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn lost(&self) -> Option<&str> {
+        match &self.disk {
+            Backend::Drive(drive) => drive.lost(),
+            Backend::Paths(paths) => paths.lost(),
+            _ => None,
+        }
+    }
+
     /// How often commands were retried, aborted or resubmitted; all zero for a file.
     pub fn events(&self) -> Events {
         match &self.disk {

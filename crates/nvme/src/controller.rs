@@ -15,6 +15,8 @@ use crate::spec::zone::{self, ZonedNamespace};
 #[cfg(target_os = "linux")]
 use crate::unflushed::Unflushed;
 use crate::zones::Zones;
+#[cfg(target_os = "linux")]
+use dma::vfio::Interrupt;
 use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,6 +143,9 @@ pub struct Controller {
     /// By namespace.
     #[cfg(target_os = "linux")]
     unflushed: BTreeMap<u32, Arc<Unflushed>>,
+    /// Is signalled when the system wants the adapter back.
+    #[cfg(target_os = "linux")]
+    removal_request: Option<Interrupt>,
 }
 
 impl Controller {
@@ -181,6 +186,8 @@ impl Controller {
             admin_timeout: ADMIN_TIMEOUT,
             #[cfg(target_os = "linux")]
             unflushed: BTreeMap::new(),
+            #[cfg(target_os = "linux")]
+            removal_request: None,
         };
         controller.enable()?;
         (controller.identity, controller.namespaces) = controller.read_identity()?;
@@ -432,6 +439,18 @@ impl Controller {
             self.mapper.free_coherent(coherent, &mut self.counters)?;
         }
         Ok(())
+    }
+
+    /// Has queues leave the controller when this is signalled: the system wants the adapter back.
+    #[cfg(target_os = "linux")]
+    pub fn on_removal_request(&mut self, request: Interrupt) {
+        self.removal_request = Some(request);
+    }
+
+    /// Whether the system wants the adapter back. It waits until the adapter is closed.
+    #[cfg(target_os = "linux")]
+    pub fn is_wanted_back(&self) -> bool {
+        self.removal_request.as_ref().is_some_and(Interrupt::is_pending)
     }
 
     /// What this process's queues for a namespace know of its writes that were not flushed.

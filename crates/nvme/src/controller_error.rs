@@ -12,6 +12,9 @@ pub enum NvmeError {
     /// The registers read as all ones: the adapter was removed.
     #[error("the adapter was removed: its registers read as all ones")]
     Gone,
+    /// The adapter is being unbound or removed, which waits until it is closed.
+    #[error("the system wants the adapter back: it is being unbound or removed")]
+    WantedBack,
     /// CSTS.CFS is set. The controller needs a reset.
     #[error("the controller has a fatal error (CSTS.CFS) and needs a reset")]
     Fatal,

@@ -6,7 +6,9 @@
 #[path = "support/serving.rs"]
 mod serving;
 
-use nvme::broker::{Broker, Limits, ServedDisk, Share};
+use dma::vfio::Interrupt;
+use nvme::Controller;
+use nvme::broker::{Broker, BrokerError, Limits, ServedDisk, Share};
 use nvme::chunk::{Chunk, ChunkError, DiskPath, Wait};
 use nvme::emulated::{Emulated, Fault, Machine};
 use serving::Serving;
@@ -36,12 +38,18 @@ enum Waits {
 
 impl Served {
     fn new(paths: usize, waits: Waits) -> Self {
+        Self::prepared(paths, waits, |_| {})
+    }
+
+    fn prepared(paths: usize, waits: Waits, prepare: impl Fn(&mut Controller)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let machines = Machine::builder(BLOCKS, 12).open_paths(paths).unwrap();
         let path = |machine: Machine| {
             let namespace = machine.namespace().unwrap();
             let interrupts = (waits == Waits::ForInterrupts).then(|| machine.queue_interrupts(1).unwrap());
-            let controller = Arc::new(Mutex::new(machine.controller));
+            let mut controller = machine.controller;
+            prepare(&mut controller);
+            let controller = Arc::new(Mutex::new(controller));
             (machine.emulated, DiskPath { controller, namespace, interrupts })
         };
         let (emulated, paths) = machines.into_iter().map(path).unzip();
@@ -134,4 +142,21 @@ fn a_thread_sleeps_while_a_command_is_in_flight_if_it_has_interrupts() {
     let slept = sleeps_while_stuck(Waits::ForInterrupts);
     let polled = sleeps_while_stuck(Waits::Polling);
     assert!(slept > 10 && polled < 10, "{slept} and {polled} sleeps");
+}
+
+/// Where no path is left, the broker ends and says why.
+#[test]
+fn a_broker_ends_when_the_system_wants_its_controller_back() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = Interrupt::new().unwrap();
+    let mut served = Served::prepared(1, Waits::Polling, |controller| {
+        controller.on_removal_request(request.try_clone().unwrap());
+    });
+    let mut chunk = served.chunk();
+    chunk.write(1, &block(1)).unwrap();
+    request.signal().unwrap();
+    while chunk.write(1, &block(2)).is_ok() {}
+    let error = served.serving.end().unwrap_err();
+    assert!(matches!(&error, BrokerError::Lost { why } if why.contains("wants the adapter back")), "{error}");
+    assert!(!served.folder.path().join("disk").exists());
 }

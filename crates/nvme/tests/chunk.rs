@@ -11,7 +11,7 @@ use nvme::emulated::{Emulated, Fault};
 use nvme::spec::status::Status;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{BLOCK_BYTES, BLOCKS, Bench, bench};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -468,4 +468,20 @@ fn a_list_needs_one_doorbell() {
     assert!(chunk.listio(&mut items).iter().all(Result::is_ok));
     // Of submissions and of completions.
     assert_eq!((emulated.doorbells() - before, emulated.commands()), (2, 4));
+}
+
+/// A command that never ends is noticed, however busy the disk is with others.
+#[test]
+fn a_stuck_command_is_aborted_while_others_end() {
+    let (mut chunk, emulated) = chunk();
+    emulated.inject(emulated.commands(), Fault::Stuck);
+    let stuck = chunk.aread(1, 1).unwrap();
+    let begun = Instant::now();
+    let mut block = vec![0; BLOCK];
+    while chunk.aresult(stuck, &mut block, Wait::No).unwrap().is_none() {
+        // Each ends at once.
+        chunk.write(2, &block).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(chunk.events().aborts, 1);
 }

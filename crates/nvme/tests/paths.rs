@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use dma::vfio::Interrupt;
 use nvme::Controller;
 use nvme::chunk::{Chunk, ChunkError, DiskPath, Drive, Paths, RetryPolicy, Wait, Waiting};
 use nvme::emulated::{Emulated, Fault, Machine};
@@ -201,6 +202,48 @@ fn another_queue_s_flush_says_that_writes_were_lost() {
     let last = &bench.emulated[0];
     last.inject(last.commands(), Fault::Gone);
     assert!(later.write(5, &block(6)).is_err() && open().is_err());
+}
+
+/// The system wants a controller back: requests go on through the other, nothing is lost, and nothing keeps the controller.
+#[test]
+fn a_controller_that_is_wanted_back_is_left() {
+    let bench = Bench::new(2);
+    let requests = [(); 2].map(|()| Interrupt::new().unwrap());
+    for (controller, request) in bench.controllers.iter().zip(&requests) {
+        controller.lock().unwrap().on_removal_request(request.try_clone().unwrap());
+    }
+    let mut chunk = bench.chunk();
+    (0..8).for_each(|number| chunk.write(number, &block(number as u8)).unwrap());
+    // Results of both paths that are fetched later.
+    let reads: Vec<_> = (0..4).map(|number| chunk.aread(number, 1).unwrap()).collect();
+    requests[1].signal().unwrap();
+    let mut done = 0_u64;
+    while Arc::strong_count(&bench.controllers[1]) > 1 {
+        chunk.write(100 + done % 50, &block(9)).unwrap();
+        done += 1;
+    }
+    for (number, read) in (0..).zip(reads) {
+        let mut data = block(0xff);
+        chunk.aresult(read, &mut data, Wait::Yes).unwrap();
+        assert_eq!(data, block(number));
+    }
+    // The controller's cache was flushed before it was left.
+    bench.emulated[1].lose_power();
+    chunk.flush().unwrap();
+    assert!(bench.disk()[7 * BLOCK..8 * BLOCK] == block(7));
+    let before = bench.emulated[1].commands();
+    (0..8).for_each(|number| chunk.write(number, &block(1)).unwrap());
+    assert_eq!(bench.emulated[1].commands(), before);
+    // The last one, too.
+    requests[0].signal().unwrap();
+    let error = loop {
+        match chunk.write(0, &block(2)) {
+            Ok(()) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ChunkError::Abandoned { .. }), "{error}");
+    chunk.close().unwrap();
 }
 
 /// What a random run does.

@@ -12,7 +12,10 @@ use std::time::Duration;
 use vfio_bindings::bindings::vfio;
 
 const SET_IRQS: u8 = 110;
+const SET_IRQS_NAME: &str = "VFIO_DEVICE_SET_IRQS";
 const MSIX: u32 = vfio::VFIO_PCI_MSIX_IRQ_INDEX;
+/// Signalled when the device is to be released.
+const REQUEST: u32 = vfio::VFIO_PCI_REQ_IRQ_INDEX;
 
 /// An interrupt: an `eventfd` signalled by the kernel, or by a device model in this process.
 #[derive(Debug)]
@@ -69,6 +72,12 @@ impl Interrupt {
         }
     }
 
+    /// Whether a signal is pending, which stays so.
+    pub fn is_pending(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&now)), Ok(1))
+    }
+
     /// Clears the counter. Returns whether it had been signalled.
     fn take(&self) -> Result<bool, VfioError> {
         match read(&self.file, &mut [0; 8]) {
@@ -99,8 +108,13 @@ impl Device {
     /// # Errors
     /// If the kernel does not answer.
     pub fn vectors_max(&self) -> Result<u32, VfioError> {
+        self.number(MSIX)
+    }
+
+    /// How many interrupts of a kind there are.
+    fn number(&self, kind: u32) -> Result<u32, VfioError> {
         let argsz = size_of::<vfio::vfio_irq_info>() as u32;
-        let mut info = vfio::vfio_irq_info { argsz, index: MSIX, ..Default::default() };
+        let mut info = vfio::vfio_irq_info { argsz, index: kind, ..Default::default() };
         call::with(self.as_fd(), &mut info).map_err(VfioError::call("VFIO_DEVICE_GET_IRQ_INFO"))?;
         Ok(info.count)
     }
@@ -110,26 +124,48 @@ impl Device {
     /// # Errors
     /// If the device has fewer vectors, or the kernel can't provide them.
     pub fn interrupts(&self, number: u32) -> Result<Vec<Interrupt>, VfioError> {
-        let what = "VFIO_DEVICE_SET_IRQS";
         if number == 0 || number > self.vectors_max()? {
-            return Err(VfioError::Answer { what, why: "the adapter has fewer MSI-X vectors" });
+            return Err(VfioError::Answer {
+                what: SET_IRQS_NAME,
+                why: "the adapter has fewer MSI-X vectors",
+            });
         }
         let interrupts = (0..number).map(|_| Interrupt::new()).collect::<Result<Vec<_>, _>>()?;
-        let mut request = request(&interrupts);
+        self.signal_by(MSIX, &interrupts)?;
+        Ok(interrupts)
+    }
+
+    /// Is signalled when the system wants the device back: it is unbound or removed. That waits until the device is closed. `None` if the kernel can't
+    /// tell (it can since Linux 4.0).
+    ///
+    /// # Errors
+    /// If the kernel fails.
+    pub fn removal_request(&self) -> Result<Option<Interrupt>, VfioError> {
+        if !matches!(self.number(REQUEST), Ok(1..)) {
+            return Ok(None);
+        }
+        let interrupt = Interrupt::new()?;
+        self.signal_by(REQUEST, std::slice::from_ref(&interrupt))?;
+        Ok(Some(interrupt))
+    }
+
+    /// Has the kernel signal interrupts of a kind.
+    fn signal_by(&self, kind: u32, interrupts: &[Interrupt]) -> Result<(), VfioError> {
+        let mut request = request(kind, interrupts);
         // SAFETY: the request begins with the structure, which contains its size; words are aligned for it.
         unsafe { call::with_trailing_data(self.as_fd(), SET_IRQS, &mut request) }
-            .map_err(VfioError::call(what))?;
-        Ok(interrupts)
+            .map_err(VfioError::call(SET_IRQS_NAME))?;
+        Ok(())
     }
 }
 
 /// `struct vfio_irq_set`: five numbers, followed by a file descriptor for each vector.
-fn request(interrupts: &[Interrupt]) -> Vec<u64> {
+fn request(kind: u32, interrupts: &[Interrupt]) -> Vec<u64> {
     let number = interrupts.len() as u32;
     let argsz = (size_of::<vfio::vfio_irq_set>() + interrupts.len() * size_of::<i32>()) as u32;
     let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
     let files = interrupts.iter().map(|interrupt| interrupt.file.as_raw_fd() as u32);
-    let halves: Vec<u32> = [argsz, flags, MSIX, 0, number].into_iter().chain(files).collect();
+    let halves: Vec<u32> = [argsz, flags, kind, 0, number].into_iter().chain(files).collect();
     let word = |halves: &[u32]| {
         let mut bytes = [0; size_of::<u64>()];
         for (into, half) in bytes.chunks_exact_mut(size_of::<u32>()).zip(halves) {
@@ -149,7 +185,7 @@ mod tests {
     #[test]
     fn a_request_names_the_file_of_each_vector() {
         let interrupts = [(); 2].map(|()| Interrupt::new().unwrap());
-        let halves: Vec<u32> = request(&interrupts)
+        let halves: Vec<u32> = request(MSIX, &interrupts)
             .into_iter()
             .flat_map(|word| {
                 let bytes = word.to_ne_bytes();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// An adapter driven by this process until it is closed or the process ends. Then it is bound to its previous driver again.
 pub(crate) struct DrivenAdapter {
+    address: String,
     pub(crate) adapter: Adapter,
     rebind_helper: Option<RebindHelper>,
 }
@@ -79,7 +80,8 @@ impl DrivenAdapter {
                 Adapter::open_with_reserved(address, interface, memory_bytes, reserved)
             }
         };
-        Ok(Self { adapter: adapter.with_context(|| format!("can't drive {address}"))?, rebind_helper })
+        let adapter = adapter.with_context(|| format!("can't drive {address}"))?;
+        Ok(Self { address: address.to_owned(), adapter, rebind_helper })
     }
 
     /// The namespace `number`, or the only one if `number` is `None`.
@@ -91,6 +93,17 @@ impl DrivenAdapter {
         let chosen = choose_namespace(number, &numbers)?;
         let found = namespaces.iter().find(|namespace| namespace.number == chosen);
         found.copied().with_context(|| no_such_namespace(chosen, &numbers))
+    }
+
+    /// Its address.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Whether the system wants it back, and no queue is left on it.
+    pub(super) fn can_be_given_back(&self) -> bool {
+        let is_wanted_back = Controller::lock(&self.adapter.controller()).is_wanted_back();
+        is_wanted_back && !self.adapter.is_in_use()
     }
 
     /// Uses the controller, then closes the adapter, also where that use failed.
@@ -107,7 +120,7 @@ impl DrivenAdapter {
 
     /// Shuts the controller down and rebinds the adapter to its previous driver.
     pub(crate) fn close(self) -> anyhow::Result<()> {
-        let Self { adapter, rebind_helper } = self;
+        let Self { adapter, rebind_helper, .. } = self;
         let shut_down = adapter.shut_down().context("the controller was not shut down");
         let rebound = rebind_helper.map_or(Ok(()), |mut helper| helper.rebind());
         shut_down.and(rebound)

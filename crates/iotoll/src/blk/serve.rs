@@ -34,6 +34,8 @@ const EMULATED_PATHS_MAX: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 20;
 /// The same for each thread: its queues, and buffers of 4 MiB that are aligned to that.
 const THREAD_BYTES: u64 = 8 << 20;
+/// Time between two looks whether the system wants an adapter back.
+const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(100);
 /// Most lines about clients in a second.
 const LINES_PER_SECOND: usize = 20;
 /// Where sockets are made whose path was not given.
@@ -96,8 +98,8 @@ fn serve_adapters(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()>
     }
     fail_if_refused(refusals)?;
     let mut adapters = Vec::new();
-    let served =
-        open_all(args, &root, &candidates, &mut adapters).and_then(|()| serve_driven(args, &adapters, stop));
+    let served = open_all(args, &root, &candidates, &mut adapters)
+        .and_then(|()| serve_driven(args, &mut adapters, stop));
     // All are closed, and the first error is the one to report.
     let closed: Vec<_> = adapters.into_iter().map(DrivenAdapter::close).collect();
     served?;
@@ -123,7 +125,11 @@ fn memory_bytes(args: &BlkServe) -> u64 {
     MEMORY_BYTES + args.threads as u64 * THREAD_BYTES
 }
 
-fn serve_driven(args: &BlkServe, adapters: &[DrivenAdapter], stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+fn serve_driven(
+    args: &BlkServe,
+    adapters: &mut Vec<DrivenAdapter>,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<()> {
     let path = |adapter: &DrivenAdapter| {
         let interrupts = match args.wait {
             ServeWait::Poll => None,
@@ -134,7 +140,30 @@ fn serve_driven(args: &BlkServe, adapters: &[DrivenAdapter], stop: &Arc<AtomicBo
     };
     let paths = adapters.iter().map(path).collect::<anyhow::Result<Vec<_>>>()?;
     check_paths(args, &paths)?;
-    serve(args, paths, args.is_writable(), stop)
+    let has_served = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| give_back(adapters, &has_served));
+        let served = serve(args, paths, args.is_writable(), stop);
+        has_served.store(true, Ordering::Relaxed);
+        served
+    })
+}
+
+/// Closes adapters that the system wants back, while others are paths to the disk.
+fn give_back(adapters: &mut Vec<DrivenAdapter>, has_served: &AtomicBool) {
+    while !has_served.load(Ordering::Relaxed) {
+        thread::sleep(GIVE_BACK_INTERVAL);
+        while let Some(place) = adapters.iter().position(DrivenAdapter::can_be_given_back) {
+            let adapter = adapters.remove(place);
+            output::print_note(&format!(
+                "{} is given back: it is being unbound or removed",
+                adapter.address()
+            ));
+            if let Err(error) = adapter.close() {
+                output::print_note(&format!("{error:#}"));
+            }
+        }
+    }
 }
 
 /// Fails unless the paths lead to one disk; then with what clients could overwrite, unless that was allowed. Looked at again, now that no other program

@@ -105,11 +105,12 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Serves until `stop` is set. Then commands in flight end, and clients get errors for others.
+    /// Serves until `stop` is set, which this does itself when the disk is lost. Then commands in flight end, and clients get errors for others. A
+    /// controller that is lost, or wanted back by the system, is not kept by this while other paths are left.
     ///
     /// # Errors
-    /// [`BrokerError::Queue`] if the controller has no queue, or fails to delete one; [`BrokerError::Resource`]
-    pub fn serve(self, stop: &Arc<AtomicBool>, on_event: &EventHandler) -> Result<(), BrokerError> {
+    /// [`BrokerError::Lost`]; [`BrokerError::Queue`] if the controller has no queue, or fails to delete one; [`BrokerError::Resource`]
+    pub fn serve(mut self, stop: &Arc<AtomicBool>, on_event: &EventHandler) -> Result<(), BrokerError> {
         let (mut workers, mut desks) = (Vec::new(), Vec::new());
         for _ in 0..self.limits.threads.max(1) {
             let (worker, desk) = Worker::with_desk(self.queue()?)?;
@@ -129,11 +130,13 @@ impl Broker {
             // A client may hold it up, so nobody waits for it.
             drop(spawn("iotoll-doorman", move || doorman.run(&stop))?);
         }
-        let end = |thread: JoinHandle<Result<(), ChunkError>>| {
+        // Their queues have the controllers now, as long as they are not lost.
+        self.paths.clear();
+        let end = |thread: JoinHandle<Result<(), BrokerError>>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         let ended: Vec<_> = threads.into_iter().map(end).collect();
-        Ok(ended.into_iter().collect::<Result<(), _>>()?)
+        ended.into_iter().collect()
     }
 
     /// A queue of the controller for a worker.

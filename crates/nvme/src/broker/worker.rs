@@ -105,14 +105,16 @@ impl Worker {
         })
     }
 
-    /// Serves clients until `stop` is set, and then until no command is in flight.
-    pub(super) fn run(mut self, stop: &AtomicBool, on_event: &EventHandler) -> Result<(), ChunkError> {
+    /// Serves clients until `stop` is set, and then until no command is in flight. Sets it when the disk is lost.
+    pub(super) fn run(mut self, stop: &AtomicBool, on_event: &EventHandler) -> Result<(), BrokerError> {
         let mut idle_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
             self.admit();
             let taken = self.take_requests();
             let ended = self.end_requests();
-            self.say_goodbye(on_event);
+            if self.say_goodbye(on_event) && self.disk.lost().is_some() {
+                stop.store(true, Ordering::Relaxed);
+            }
             if taken + ended > 0 {
                 idle_rounds = 0;
                 continue;
@@ -130,7 +132,12 @@ impl Worker {
         while self.in_flight > 0 {
             self.end_requests();
         }
-        self.disk.close()
+        let lost = self.disk.lost().map(|why| BrokerError::Lost { why: why.to_owned() });
+        let closed = self.disk.close();
+        match lost {
+            Some(lost) => Err(lost),
+            None => Ok(closed?),
+        }
     }
 
     /// Takes on new clients.
@@ -224,11 +231,11 @@ impl Worker {
         ended
     }
 
-    /// Drops clients that are gone, now and then.
-    fn say_goodbye(&mut self, on_event: &EventHandler) {
+    /// Drops clients that are gone, now and then. Returns whether it has looked.
+    fn say_goodbye(&mut self, on_event: &EventHandler) -> bool {
         let now = Instant::now();
         if now < self.next_check {
-            return;
+            return false;
         }
         self.next_check = now + CHECK_INTERVAL;
         for place in &mut self.clients {
@@ -240,6 +247,7 @@ impl Worker {
                 on_event(gone.departure());
             }
         }
+        true
     }
 
     /// Sleeps until a client has begun a request or has ended, a new one comes, or the disk has completed a command.

@@ -3,6 +3,7 @@
 use super::paths::close_all;
 use super::{Chunk, ChunkError, Drive, Paths, RetryPolicy, Waiting};
 use crate::controller::{Controller, Namespace};
+use crate::controller_error::NvmeError;
 use crate::interrupts::Interrupts;
 use crate::unflushed::LossReader;
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,9 @@ impl DiskPath {
         request_bytes: u64,
         retry_policy: RetryPolicy,
     ) -> Result<Drive, ChunkError> {
+        if Controller::lock(&self.controller).is_wanted_back() {
+            return Err(NvmeError::WantedBack.into());
+        }
         let waiting = self.interrupts.as_ref().map_or(Waiting::Polling, |all| all.waiting());
         let controller = Arc::clone(&self.controller);
         Drive::open(controller, self.namespace, requests, request_bytes, waiting, retry_policy)
@@ -45,7 +49,7 @@ impl DiskPath {
 
 impl Chunk {
     /// A queue of a disk by one path or several. It has `requests` slots for at least `request_bytes` each, or for the most that the controllers
-    /// transfer at once. Of several paths those are left out whose controller does not work, as long as one does.
+    /// transfer at once. Of several paths those are left out whose controller does not work or is wanted back, as long as one is left.
     ///
     /// # Errors
     /// [`ChunkError::Nvme`] if a controller has no further queue, or none works; [`ChunkError::NotOneDisk`] for no path, and for paths to different

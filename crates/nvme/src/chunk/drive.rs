@@ -73,10 +73,27 @@ pub struct Events {
     pub moved: u64,
 }
 
+impl std::ops::Add for Events {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            retries: self.retries + other.retries,
+            aborts: self.aborts + other.aborts,
+            resets: self.resets + other.resets,
+            resubmitted: self.resubmitted + other.resubmitted,
+            moved: self.moved + other.moved,
+        }
+    }
+}
+
 /// Queue ticks per timeout.
 const TICKS: u32 = 8;
 /// Time between two checks of CSTS while no completion arrives.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The clock is read after this many polls that all found completions, and after each that found none.
+const BUSY_POLLS: u32 = 64;
 
 /// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +134,8 @@ pub struct Drive {
     /// Commands that one poll finds failed; kept to avoid an allocation per poll.
     failed: Vec<(Pending, Status)>,
     next_tick: Instant,
+    /// Polls since the last one without a completion.
+    busy_polls: u32,
 }
 
 impl Drive {
@@ -169,6 +188,7 @@ impl Drive {
             last_check: now,
             failed: Vec::new(),
             next_tick: now + tick,
+            busy_polls: 0,
         })
     }
 
@@ -183,10 +203,10 @@ impl Drive {
         &self.controller
     }
 
-    /// Whether the controller was given up.
+    /// Why the controller was given up, once nothing is in flight any more.
     #[cfg(target_os = "linux")]
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.is_some()
+    pub(super) fn lost(&self) -> Option<&str> {
+        self.lost.as_deref().filter(|_| self.queue.in_flight() == 0 && self.exhausted.is_empty())
     }
 
     /// The number of slots.
@@ -270,7 +290,8 @@ impl Drive {
         self.ring_doorbell();
         loop {
             let result = self.poll_completions(ended).and_then(|taken| {
-                if taken == 0 {
+                self.busy_polls = if taken == 0 { 0 } else { self.busy_polls.wrapping_add(1) };
+                if self.busy_polls % BUSY_POLLS == 0 {
                     self.check_timeouts(Instant::now())?;
                 }
                 Ok(taken)
@@ -343,7 +364,16 @@ impl Drive {
     fn check_timeouts(&mut self, now: Instant) -> Result<(), ChunkError> {
         if now.duration_since(self.last_check) >= self.check_interval {
             self.last_check = now;
-            let working = Controller::lock(&self.controller).check_working();
+            let controller = Controller::lock(&self.controller);
+            let working = controller.check_working();
+            #[cfg(target_os = "linux")]
+            let is_wanted_back = controller.is_wanted_back();
+            drop(controller);
+            #[cfg(target_os = "linux")]
+            if is_wanted_back && self.lost.is_none() {
+                // What is in flight ends, but nothing more is begun.
+                self.lost = Some(NvmeError::WantedBack.to_string());
+            }
             match working {
                 Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
                 Err(_) => self.reset()?,
@@ -447,6 +477,33 @@ impl Drive {
             let _ = interrupt.wait(Duration::ZERO);
         }
         self.exhausted.is_empty() && self.queue.pending_completions() == 0
+    }
+
+    /// The first `bytes` in the buffers of this many slots, one after the other.
+    #[cfg(target_os = "linux")]
+    pub(super) fn data_of_slots(&self, slots: usize, bytes: usize) -> Vec<u8> {
+        let mut data = vec![0; slots * bytes];
+        for (slot, into) in (0..).zip(data.chunks_exact_mut(bytes)) {
+            // They are within the memory: what fails is not there.
+            let _ = self.copy_out(slot, into);
+        }
+        data
+    }
+
+    /// Flushes the controller's volatile cache, while nothing else is in flight. Waits as long as for any command, but does not retry.
+    #[cfg(target_os = "linux")]
+    pub(super) fn flush_alone(&mut self) -> Result<(), ChunkError> {
+        let (id, begun) = (self.queue.flush(&self.namespace)?, Instant::now());
+        self.queue.ring_doorbell();
+        let mut status = None;
+        while status.is_none() {
+            if begun.elapsed() > self.retry_policy.timeout {
+                return Err(NvmeError::TimedOut { what: "flushed", limit: self.retry_policy.timeout }.into());
+            }
+            self.queue.poll(usize::MAX, |done| status = (done.id == id).then_some(done.status))?;
+            std::hint::spin_loop();
+        }
+        status.filter(|status| !status.is_success()).map_or(Ok(()), |status| Err(ChunkError::Status(status)))
     }
 
     /// Deletes the queue pair and frees the buffers.

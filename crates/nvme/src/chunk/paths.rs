@@ -25,8 +25,10 @@ const ROUNDS: u32 = 64;
 /// A path.
 #[derive(Debug)]
 struct Path {
-    drive: Drive,
-    is_lost: bool,
+    /// `None` when it is lost. Then nothing of this keeps its controller.
+    drive: Option<Drive>,
+    /// Data of a lost path's slots.
+    left: Vec<u8>,
     /// Shared with all queues of the controller for this namespace; `None` for a controller without a volatile write cache.
     unflushed: Option<Arc<Unflushed>>,
 }
@@ -61,12 +63,13 @@ pub struct Paths {
     paths: Vec<Path>,
     /// By slot.
     routed: Vec<Routed>,
+    namespace: Namespace,
     request_bytes: usize,
     in_flight: usize,
     /// The path whose turn is next.
     turn: usize,
-    /// Requests that have gone on through another path.
-    moved: u64,
+    /// What happened on lost paths, and requests that have gone on through another path.
+    past: Events,
     /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from.
     losses: LossReader,
     /// What the paths have ended in one round; kept to avoid an allocation for each.
@@ -92,9 +95,9 @@ impl Paths {
 
     /// The same, where `losses` are also of paths that don't work.
     pub(super) fn with_losses(drives: Vec<Drive>, losses: LossReader) -> Result<Self, ChunkError> {
-        let checked = check_one_disk(&drives).and_then(|()| watch(&drives));
-        let events = match checked {
-            Ok(events) => events,
+        let checked = check_one_disk(&drives).and_then(|namespace| Ok((namespace, watch(&drives)?)));
+        let (namespace, events) = match checked {
+            Ok(checked) => checked,
             Err(error) => {
                 close_all(drives);
                 return Err(error);
@@ -107,16 +110,17 @@ impl Paths {
             let has_write_cache = controller.identity().has_write_cache;
             let unflushed = has_write_cache.then(|| controller.unflushed(drive.namespace().number));
             drop(controller);
-            Path { drive, is_lost: false, unflushed }
+            Path { drive: Some(drive), left: Vec::new(), unflushed }
         };
         Ok(Self {
+            namespace,
             paths: drives.into_iter().map(path).collect(),
             losses,
             routed: (0..requests).map(|_| Routed::default()).collect(),
             request_bytes,
             in_flight: 0,
             turn: 0,
-            moved: 0,
+            past: Events::default(),
             ended: Vec::new(),
             data: vec![0; request_bytes],
             events,
@@ -125,7 +129,7 @@ impl Paths {
 
     /// The namespace, as the first controller has it.
     pub(super) fn namespace(&self) -> Namespace {
-        self.paths[0].drive.namespace()
+        self.namespace
     }
 
     /// The number of slots.
@@ -140,14 +144,10 @@ impl Paths {
 
     /// How often commands were retried, aborted, resubmitted or moved.
     pub(super) fn events(&self) -> Events {
-        let none = Events { moved: self.moved, ..Events::default() };
-        self.paths.iter().map(|path| path.drive.events()).fold(none, |sum, one| Events {
-            retries: sum.retries + one.retries,
-            aborts: sum.aborts + one.aborts,
-            resets: sum.resets + one.resets,
-            resubmitted: sum.resubmitted + one.resubmitted,
-            moved: sum.moved,
-        })
+        self.paths
+            .iter()
+            .filter_map(|path| path.drive.as_ref())
+            .fold(self.past, |sum, drive| sum + drive.events())
     }
 
     /// Submits a request. The controller sees it after the next [`ring_doorbell`](Self::ring_doorbell).
@@ -169,21 +169,22 @@ impl Paths {
         let (mut parts, mut flushed) = (0, Vec::new());
         for place in 0..self.paths.len() {
             let path = &mut self.paths[place];
-            if path.is_lost {
-                continue;
-            }
+            let Some(drive) = &mut path.drive else { continue };
             // Before it is sent: what is written after this may not be in it.
             let has_unflushed = path.unflushed.as_ref().is_some_and(|unflushed| unflushed.begin_flush());
-            let begun = path.drive.begin(slot, Operation::Flush, &[]);
-            if has_unflushed {
-                match &begun {
-                    Ok(()) => flushed.push(place),
-                    Err(_) => path.end_flush(false),
+            match drive.begin(slot, Operation::Flush, &[]) {
+                Ok(()) => {
+                    parts += 1;
+                    flushed.extend(has_unflushed.then_some(place));
                 }
-            }
-            match begun {
-                Ok(()) => parts += 1,
-                Err(_) => self.note_loss(place),
+                Err(_) => {
+                    if has_unflushed {
+                        path.end_flush(false);
+                    }
+                    // One that is being left has requests in flight. This flush does not carry its writes.
+                    path.unflushed.iter().for_each(|unflushed| unflushed.lose());
+                    self.note_if_lost(place);
+                }
             }
         }
         self.routed[usize::from(slot)] =
@@ -196,37 +197,57 @@ impl Paths {
         for _ in 0..self.paths.len() {
             let place = self.turn;
             self.turn = (self.turn + 1) % self.paths.len();
-            if self.paths[place].is_lost {
-                continue;
-            }
-            match self.paths[place].drive.begin(slot, operation, from) {
+            let Some(drive) = &mut self.paths[place].drive else { continue };
+            match drive.begin(slot, operation, from) {
                 Ok(()) => return Ok(place),
                 Err(error) if !is_of_path(&error) => return Err(error),
-                Err(_) => self.note_loss(place),
+                Err(_) => self.note_if_lost(place),
             }
         }
         Err(all_lost())
     }
 
-    fn note_loss(&mut self, place: usize) {
+    /// Lets a path go whose controller was given up and has nothing in flight.
+    fn note_if_lost(&mut self, place: usize) {
         let path = &mut self.paths[place];
-        if let (Some(events), Some(interrupt)) = (&self.events, path.drive.as_fd()) {
+        let Some(mut drive) = path.drive.take_if(|drive| drive.lost().is_some()) else { return };
+        if let (Some(events), Some(interrupt)) = (&self.events, drive.as_fd()) {
             // One that stays would only wake the thread in vain.
             let _ = epoll::delete(events, interrupt);
         }
-        path.is_lost = true;
+        // Results may not have been fetched.
+        path.left = drive.data_of_slots(self.routed.len(), self.request_bytes);
+        self.past = self.past + drive.events();
+        let is_wanted_back = {
+            let controller = Controller::lock(drive.controller());
+            controller.is_wanted_back() && controller.check_working().is_ok()
+        };
         if let Some(unflushed) = &path.unflushed {
+            // Such a controller works: nothing that it has cached need be lost.
+            if is_wanted_back && unflushed.begin_flush() {
+                unflushed.end_flush(drive.flush_alone().is_ok());
+            }
             unflushed.lose();
+        }
+        if is_wanted_back {
+            // It is not used any more, whatever comes of this.
+            let _ = drive.close();
         }
     }
 
     /// Rings the doorbells for the submitted requests.
     pub(super) fn ring_doorbell(&mut self) {
-        self.live().for_each(|(_, path)| path.drive.ring_doorbell());
+        self.drives().for_each(|(_, drive)| drive.ring_doorbell());
     }
 
-    fn live(&mut self) -> impl Iterator<Item = (usize, &mut Path)> {
-        self.paths.iter_mut().enumerate().filter(|(_, path)| !path.is_lost)
+    /// Those that are not lost, with their places.
+    fn drives(&mut self) -> impl Iterator<Item = (usize, &mut Drive)> {
+        self.paths.iter_mut().enumerate().filter_map(|(place, path)| Some((place, path.drive.as_mut()?)))
+    }
+
+    /// Why the disk is lost: no path is left.
+    pub(super) fn lost(&self) -> Option<&'static str> {
+        self.paths.iter().all(|path| path.drive.is_none()).then_some(ALL_LOST)
     }
 
     /// Processes completions, and moves requests of lost paths. With [`Wait::Yes`] it returns when a request has ended, or when none is in
@@ -272,24 +293,24 @@ impl Paths {
 
     /// Prepares for a sleep until then, as for [a single one](Drive::announce_sleep).
     pub(super) fn announce_sleep(&mut self) -> bool {
-        self.live().all(|(_, path)| path.drive.announce_sleep())
+        self.drives().all(|(_, drive)| drive.announce_sleep())
     }
 
     /// Looks at all paths once. Returns how many requests have ended.
     fn process_round(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) -> usize {
         let mut parts = std::mem::take(&mut self.ended);
-        let mut lost = Vec::new();
-        for (place, path) in self.live() {
-            path.drive.process_completions(Wait::No, &mut |slot, result| parts.push((place, slot, result)));
-            if path.drive.is_lost() {
-                lost.push(place);
-            }
+        let mut has_lost = false;
+        for (place, drive) in self.drives() {
+            drive.process_completions(Wait::No, &mut |slot, result| parts.push((place, slot, result)));
+            has_lost |= drive.lost().is_some();
         }
         // Before the loss is noted: writes that have completed on a path that is lost now count as its, and so do flushes that have failed.
         for (place, slot, result) in &parts {
             self.note_cached(*place, *slot, result.is_ok());
         }
-        lost.into_iter().for_each(|place| self.note_loss(place));
+        if has_lost {
+            (0..self.paths.len()).for_each(|place| self.note_if_lost(place));
+        }
         let mut number = 0;
         for (place, slot, result) in parts.drain(..) {
             if let Some(result) = self.end_part(place, slot, result) {
@@ -348,7 +369,7 @@ impl Paths {
     fn end_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
         match self.routed[usize::from(slot)].error.take() {
             Some(error) => Err(error),
-            None if self.paths.iter().all(|path| path.is_lost) => Err(all_lost()),
+            None if self.lost().is_some() => Err(all_lost()),
             None if self.losses.tell() => Err(ChunkError::PathLost),
             None => Ok(()),
         }
@@ -365,26 +386,39 @@ impl Paths {
             self.turn = (self.turn + 1) % self.paths.len();
         }
         let mut data = std::mem::take(&mut self.data);
-        let copied = self.paths[place].drive.copy_out(slot, &mut data[..bytes]);
+        let copied = self.copy_from(place, slot, &mut data[..bytes]);
         let begun = copied.and_then(|()| self.begin_on_next(slot, operation, &data[..bytes]));
         self.data = data;
         let Ok(path) = begun else { return false };
         let routed = &mut self.routed[usize::from(slot)];
         (routed.path, routed.moves) = (path, routed.moves + 1);
-        self.moved += 1;
+        self.past.moved += 1;
         true
     }
 
     /// Copies the data that a slot has read.
     pub(super) fn copy_out(&self, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
-        self.paths[self.routed[usize::from(slot)].path].drive.copy_out(slot, into)
+        self.copy_from(self.routed[usize::from(slot)].path, slot, into)
+    }
+
+    /// Copies the data in a slot's buffer of a path.
+    fn copy_from(&self, place: usize, slot: u16, into: &mut [u8]) -> Result<(), ChunkError> {
+        let Path { drive, left, .. } = &self.paths[place];
+        match drive {
+            Some(drive) => drive.copy_out(slot, into),
+            None => {
+                let from = usize::from(slot) * self.request_bytes;
+                into.copy_from_slice(&left[from..from + into.len()]);
+                Ok(())
+            }
+        }
     }
 
     /// Deletes the queues of the paths that are not lost.
     pub(super) fn close(self) -> Result<(), ChunkError> {
         let in_flight = self.routed.iter().flat_map(|routed| &routed.flushed);
         in_flight.for_each(|place| self.paths[*place].end_flush(false));
-        self.paths.into_iter().filter(|path| !path.is_lost).try_for_each(|path| path.drive.close())
+        self.paths.into_iter().filter_map(|path| path.drive).try_for_each(Drive::close)
     }
 }
 
@@ -420,12 +454,14 @@ fn is_of_path(error: &ChunkError) -> bool {
     }
 }
 
+const ALL_LOST: &str = "all paths are lost";
+
 fn all_lost() -> ChunkError {
-    ChunkError::Abandoned { why: "all paths are lost".to_owned() }
+    ChunkError::Abandoned { why: ALL_LOST.to_owned() }
 }
 
-/// Fails unless the drives have one namespace by different controllers of one subsystem.
-fn check_one_disk(drives: &[Drive]) -> Result<(), ChunkError> {
+/// The drives' namespace. Fails unless they have one by different controllers of one subsystem.
+fn check_one_disk(drives: &[Drive]) -> Result<Namespace, ChunkError> {
     let wrong = |what| Err(ChunkError::NotOneDisk { what });
     let [first, others @ ..] = drives else { return wrong("no controller") };
     let subsystem = |drive: &Drive| Controller::lock(drive.controller()).identity().subsystem.clone();
@@ -446,5 +482,5 @@ fn check_one_disk(drives: &[Drive]) -> Result<(), ChunkError> {
             return wrong(what);
         }
     }
-    Ok(())
+    Ok(one)
 }

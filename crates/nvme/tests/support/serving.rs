@@ -19,6 +19,12 @@ impl Serving {
         Self { stop, thread: Some(thread) }
     }
 
+    /// How serving ends by itself.
+    #[allow(dead_code, reason = "other tests stop it")]
+    pub(crate) fn end(&mut self) -> Result<(), BrokerError> {
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap())
+    }
+
     /// How serving has ended; `None` if it was stopped before.
     pub(crate) fn stop(&mut self) -> Option<Result<(), BrokerError>> {
         self.stop.store(true, Ordering::Relaxed);
