@@ -2,6 +2,7 @@
 
 mod data_loss;
 mod driven_adapter;
+mod emulated_address;
 #[cfg(test)]
 mod emulated_disk;
 mod error_group;
@@ -10,6 +11,7 @@ pub(crate) mod health;
 mod input;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod namespace;
 mod problem;
 mod read;
 mod rebind;
@@ -34,6 +36,7 @@ pub(crate) fn run(command: &Blk) -> anyhow::Result<Outcome> {
         Blk::Log(args) => log::run(args),
         Blk::Test(args) => self_test::run(args),
         Blk::Firmware(args) => firmware::run(args),
+        Blk::Namespace(command) => namespace::run(command),
         Blk::Serve(args) => serve::run(args),
         Blk::Rebind(args) => rebind::run(args),
     }

@@ -718,6 +718,9 @@ pub(crate) enum Blk {
     Log(BlkLog),
     Test(BlkTest),
     Firmware(BlkFirmware),
+    /// List, create, attach, detach and delete an NVMe controller's namespaces
+    #[command(subcommand)]
+    Namespace(BlkNamespace),
     Serve(BlkServe),
     #[command(hide = true)]
     Rebind(BlkRebind),
@@ -1003,6 +1006,119 @@ pub(crate) enum ActivateWhen {
     Now,
     /// At the next reset of the controller
     AtReset,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlkNamespace {
+    List(BlkNamespaceList),
+    Create(BlkNamespaceCreate),
+    Attach(BlkNamespaceAttach),
+    Detach(BlkNamespaceDetach),
+    Delete(BlkNamespaceDelete),
+}
+
+/// Show which namespaces a controller's subsystem has, and which controllers each is attached to
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk namespace list 0000:3b:00.0 --unbind
+  sudo iotoll blk namespace list 0000:3b:00.0 --unbind --json
+  iotoll blk namespace list emulated:65536
+
+An emulated controller has one namespace of so many blocks of 4 KiB, and as much again that is unallocated. All of it is lost at the end.")]
+pub(crate) struct BlkNamespaceList {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
+    /// Print one JSON document with schema iotoll.blk-namespaces/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Create a namespace from unallocated capacity
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk namespace create 0000:3b:00.0 --unbind --blocks 26214400 --attach
+  sudo iotoll blk namespace create 0000:3b:00.0 --unbind --blocks 26214400 --block-bytes 512 --shared
+  iotoll blk namespace create emulated:65536 --blocks 4096
+
+No other namespace is changed. Without --attach no controller has the new one before `iotoll blk namespace attach`.")]
+pub(crate) struct BlkNamespaceCreate {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
+    /// Size in blocks
+    #[arg(long, value_name = "N", value_parser = parse_positive::<u64>)]
+    pub(crate) blocks: u64,
+    /// Bytes of a block; `iotoll blk namespace list` shows those that the controller has
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    pub(crate) block_bytes: u64,
+    /// Let several controllers attach it at once
+    #[arg(long)]
+    pub(crate) shared: bool,
+    /// Attach it to this controller
+    #[arg(long)]
+    pub(crate) attach: bool,
+}
+
+/// Attach a namespace to controllers of the subsystem
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk namespace attach 0000:3b:00.0 --unbind --namespace 2
+  sudo iotoll blk namespace attach 0000:3b:00.0 --unbind --namespace 2 --controller 0,1
+
+The kernel finds the namespace when this command ends, because the adapter then returns to its driver.")]
+pub(crate) struct BlkNamespaceAttach {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
+    /// Namespace (NSID)
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: u32,
+    /// Controllers by their identifier (CNTLID) [default: this one]
+    #[arg(long = "controller", value_name = "IDS", value_delimiter = ',')]
+    pub(crate) controllers: Vec<u16>,
+}
+
+/// Detach a namespace from controllers of the subsystem; its data stay
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk namespace detach 0000:3b:00.0 --unbind --namespace 2
+  sudo iotoll blk namespace detach 0000:3b:00.0 --unbind --namespace 2 --controller 1 --accept-shared
+
+Who uses the namespace through another controller is not known here: I/O there fails from then on. So another controller needs --accept-shared.")]
+pub(crate) struct BlkNamespaceDetach {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
+    /// Namespace (NSID)
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: u32,
+    /// Controllers by their identifier (CNTLID) [default: this one]
+    #[arg(long = "controller", value_name = "IDS", value_delimiter = ',')]
+    pub(crate) controllers: Vec<u16>,
+    /// Detach it from other controllers, whose users lose it
+    #[arg(long)]
+    pub(crate) accept_shared: bool,
+}
+
+/// Delete a namespace with its data
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo iotoll blk namespace delete 0000:3b:00.0 --unbind --namespace 2
+  sudo iotoll blk namespace delete 0000:3b:00.0 --unbind --namespace 2 --overwrite S4EVNX0R123456 --wipe ext4
+
+All data of the namespace are lost. Without --overwrite nothing is deleted, and what would be lost and the options to add are printed. What is on a \
+namespace that is not attached to this controller is not known: attach it to see. One that is attached to another controller is not deleted: \
+detach it there.")]
+pub(crate) struct BlkNamespaceDelete {
+    #[command(flatten)]
+    pub(crate) controller: NvmeController,
+    /// Namespace (NSID)
+    #[arg(long, value_name = "N")]
+    pub(crate) namespace: u32,
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
 }
 
 /// Show a controller's identity and its error log, and what the errors mean

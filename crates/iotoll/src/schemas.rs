@@ -28,6 +28,7 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<blk::list::Document<'_>>(blk::list::SCHEMA),
         named_schema::<blk::health::Document<'_>>(blk::health::SCHEMA),
         named_schema::<blk::log::Document<'_>>(blk::log::SCHEMA),
+        named_schema::<blk::namespace::listing::Document<'_>>(blk::namespace::listing::SCHEMA),
         named_schema::<model::Document<'_>>(model::SCHEMA),
         named_schema::<reproduce::Document<'_>>(::model::SCHEMA),
         #[cfg(feature = "sweep")]

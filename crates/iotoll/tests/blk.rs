@@ -524,3 +524,56 @@ fn what_can_t_be_served_is_an_error() {
     check(&["emulated:64", "--threads", "0"], "expected 1 to 64");
     check(&["0000:ff:1f.7", "--unbind"], "0000:ff:1f.7 is not an NVMe controller of this host");
 }
+
+/// Each command has an emulated controller of its own, with one namespace.
+#[test]
+fn namespaces_of_an_emulated_controller_are_changed() {
+    let run = |arguments: &[&str]| {
+        let mut all = vec!["blk", "namespace", arguments[0], "emulated:64"];
+        all.extend(&arguments[1..]);
+        iotoll(&all)
+    };
+    let (data, told, status) = run(&["list", "--json"]);
+    assert_eq!((told.as_str(), status), ("", 0));
+    let document: serde_json::Value = serde_json::from_str(&data).unwrap();
+    assert_eq!(document["schema"], "iotoll.blk-namespaces/1");
+    assert_eq!(document["namespaces"][0]["bytes"], 64 * 4096);
+    assert_eq!(document["unallocated_bytes"], "262144");
+    let done = |arguments: &[&str], words: &str| {
+        let (data, told, status) = run(arguments);
+        let one_line = data.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(words), "{data}{told}");
+        assert_eq!((told.as_str(), status), ("", 0));
+    };
+    done(&["list"], "attached to this controller (0) alone");
+    done(
+        &["create", "--blocks", "64", "--attach"],
+        "namespace 2 was created and attached to this controller (0)",
+    );
+    done(&["create", "--blocks", "512", "--block-bytes", "512", "--shared"], "allocated, attached to no");
+    done(&["detach", "--namespace", "1"], "namespace 1 was detached from controller 0; its data stay");
+    done(&["delete", "--namespace", "1", "--overwrite", "emulated"], "namespace 1 was deleted with its data");
+    let refused = |arguments: &[&str], words: &str| {
+        let (data, told, status) = run(arguments);
+        assert!(told.contains(words), "{told}");
+        assert_eq!((data.as_str(), status), ("", 2), "{told}");
+    };
+    refused(&["create", "--blocks", "65"], "needs 266240 bytes, and 262144 are unallocated");
+    refused(&["create", "--blocks", "1", "--block-bytes", "3"], "is not a power of two");
+    refused(&["create", "--blocks", "1", "--block-bytes", "1024"], "the controller has 2^12, 2^9");
+    refused(&["create", "--blocks", "0"], "expected 1 or more");
+    refused(&["attach", "--namespace", "1"], "is attached to controller 0 already");
+    refused(&["attach", "--namespace", "2"], "no namespace 2 is allocated");
+    refused(&["detach", "--namespace", "1", "--controller", "1"], "add: --accept-shared");
+    refused(
+        &["detach", "--namespace", "1", "--controller", "1", "--accept-shared"],
+        "no controller 1 (CNTLID)",
+    );
+    refused(&["delete", "--namespace", "1"], "if that may be lost, add: --overwrite emulated");
+    refused(&["delete", "--namespace", "1", "--overwrite", "1"], "--overwrite \"1\" is not its name");
+    let (_, told, status) = iotoll(&["blk", "namespace", "list", "emulated:0"]);
+    assert!(told.contains("expected emulated:BLOCKS with 1 to 1048576 blocks") && status == 2, "{told}");
+    let none = "0000:77:00.0 is not an NVMe controller of this host; `iotoll blk list` lists them";
+    let (_, told, status) = iotoll(&["blk", "namespace", "list", "0000:77:00.0", "--unbind"]);
+    assert!(told.contains(none) && status == 2, "{told}");
+}

@@ -182,6 +182,8 @@ fn escapes_in_arguments_stay_text() {
         &["blk", "health", EVIL],
         &["blk", "test", EVIL],
         &["blk", "firmware", EVIL],
+        &["blk", "namespace", "list", EVIL],
+        &["blk", "namespace", "delete", EVIL, "--namespace", "1", "--overwrite", EVIL],
         &["blk", "firmware", EVIL, "--image", EVIL, "--activate", "now", "--replace", EVIL],
         &["complete", EVIL],
         &["sweep", EVIL, "--out", EVIL],

@@ -114,7 +114,8 @@ impl AsyncQueue {
         let unit = PAGE_BYTES.max(namespace.format.block_bytes());
         let request_bytes = request_bytes.min(namespace.transfer_bytes_max).max(1).next_multiple_of(unit);
         let entries = requests.clamp(1, u16::MAX - 1) + 1;
-        let queue = controller.queue_pair_with(QueueOptions { entries, vector: waiting.vector() })?;
+        let (vector, number) = (waiting.vector(), Some(namespace.number));
+        let queue = controller.queue_pair_with(QueueOptions { entries, vector, namespace: number })?;
         let buffer = match controller.allocate(queue.available() as u64 * request_bytes) {
             Ok(buffer) => buffer,
             Err(error) => {

@@ -112,13 +112,23 @@ pub struct QueueOptions {
     pub entries: u16,
     /// MSI-X vector of the completion queue; without one the queue is polled.
     pub vector: Option<u16>,
+    /// The namespace (NSID) that the queue is for. While the queue exists, that one is neither detached nor deleted; where `None`, none is.
+    pub namespace: Option<u32>,
 }
 
 impl QueueOptions {
     /// A queue pair whose completion queue is polled.
     pub fn polled(entries: u16) -> Self {
-        Self { entries, vector: None }
+        Self { entries, vector: None, namespace: None }
     }
+}
+
+/// What is mapped for a queue.
+#[derive(Debug)]
+struct Mapped {
+    memory: Vec<Coherent>,
+    /// The namespace that it is for; `None` if it may be for any.
+    namespace: Option<u32>,
 }
 
 /// A controller. [Shut it down](Self::shut_down) before it is dropped, else it may lose what is in its volatile cache.
@@ -133,8 +143,8 @@ pub struct Controller {
     namespaces: Vec<Namespace>,
     /// I/O queue pairs that the controller granted.
     pairs_max: u16,
-    /// Memory of each I/O queue by QID. The controller may use it until the queue is deleted.
-    mapped: BTreeMap<u16, Vec<Coherent>>,
+    /// Each queue's memory, and what it is for, by QID. The controller may use it until the queue is deleted.
+    mapped: BTreeMap<u16, Mapped>,
     /// Buffers and QIDs of commands that failed or timed out. The controller may still write to them, so they are
     /// reused only after a reset.
     pub(crate) abandoned: (Vec<Buffer>, Vec<u16>),
@@ -180,7 +190,7 @@ impl Controller {
             identity: identify::Controller::read(&[0; STRUCTURE_BYTES]),
             namespaces: Vec::new(),
             pairs_max: 0,
-            mapped: BTreeMap::from([(0, memory)]),
+            mapped: BTreeMap::from([(0, Mapped { memory, namespace: None })]),
             abandoned: (Vec::new(), Vec::new()),
             counters,
             admin_timeout: ADMIN_TIMEOUT,
@@ -214,17 +224,39 @@ impl Controller {
         )
     }
 
-    /// Identifies the controller and its namespaces, and requests I/O queues.
+    /// Requests I/O queues, and identifies the controller and its namespaces.
     pub(crate) fn read_identity(&mut self) -> Result<(identify::Controller, Vec<Namespace>), NvmeError> {
-        let identity = identify::Controller::read(&self.identify(Identify::Controller)?);
         let granted =
             self.execute_admin("requesting I/O queues", Command::set_queue_count(u16::MAX, u16::MAX))?;
         let less_one = [granted.result as u16, (granted.result >> 16) as u16];
         self.pairs_max = less_one[0].min(less_one[1]).saturating_add(1);
+        let identity = self.identify_controller()?;
+        let namespaces = self.identify_namespaces(&identity)?;
+        Ok((identity, namespaces))
+    }
+
+    /// Reads the controller's Identify data.
+    fn identify_controller(&mut self) -> Result<identify::Controller, NvmeError> {
+        Ok(identify::Controller::read(&self.identify(Identify::Controller)?))
+    }
+
+    /// Reads the controller's identity again, and which namespaces are attached to it: another controller of its subsystem may have changed them.
+    /// Without that, a [reset](Self::reset) takes such a controller for another one.
+    ///
+    /// # Errors
+    /// [`NvmeError`]
+    pub fn refresh_namespaces(&mut self) -> Result<(), NvmeError> {
+        let identity = self.identify_controller()?;
+        self.namespaces = self.identify_namespaces(&identity)?;
+        self.identity = identity;
+        Ok(())
+    }
+
+    /// Identifies the active namespaces.
+    fn identify_namespaces(&mut self, identity: &identify::Controller) -> Result<Vec<Namespace>, NvmeError> {
         let transfer_bytes_max = self.transfer_bytes_max(identity.transfer_pages_shift);
-        let list = self.identify(Identify::NamespacesAfter(0))?;
         let mut namespaces = Vec::new();
-        for number in identify::active_namespaces(&list) {
+        for number in self.namespace_list(Identify::NamespacesAfter)? {
             let command_set = self.command_set(number)?;
             // Key-value namespaces and others have no blocks.
             if ![0, zone::COMMAND_SET].contains(&command_set) {
@@ -234,7 +266,7 @@ impl Controller {
             // Skip formats with metadata: each block is larger than its data, and may need protection information.
             let format = identify::Namespace::read(&structure).filter(|format| format.metadata_bytes == 0);
             let Some(format) = format else { continue };
-            let mut namespace = Namespace::new(number, format, transfer_bytes_max, &identity);
+            let mut namespace = Namespace::new(number, format, transfer_bytes_max, identity);
             if command_set == zone::COMMAND_SET {
                 let Some(zones) = self.zones(number, identify::lba_format(&structure), transfer_bytes_max)?
                 else {
@@ -244,7 +276,7 @@ impl Controller {
             }
             namespaces.push(namespace);
         }
-        Ok((identity, namespaces))
+        Ok(namespaces)
     }
 
     /// The command set of a namespace: the NVM command set if the controller has no other.
@@ -290,7 +322,7 @@ impl Controller {
     }
 
     /// Reads a page of Identify data.
-    fn identify(&mut self, what: Identify) -> Result<Structure, NvmeError> {
+    pub(crate) fn identify(&mut self, what: Identify) -> Result<Structure, NvmeError> {
         self.read_page("identifying", |data| Command::identify(what, data))
     }
 
@@ -390,7 +422,7 @@ impl Controller {
         let (layout, memory) =
             allocate_queue_memory(&self.mapper, options, number, self.capabilities, &mut self.counters)?;
         // From here on the controller may use the memory, even if creation fails.
-        self.mapped.insert(number, memory);
+        self.mapped.insert(number, Mapped { memory, namespace: options.namespace });
         let queue = QueuePair::new(Arc::clone(&self.link), Arc::clone(&self.ram), layout);
         let created = queue.map_err(NvmeError::from).and_then(|queue| self.create(layout).map(|()| queue));
         if created.is_err() {
@@ -433,9 +465,15 @@ impl Controller {
         self.free_queue_memory(number)
     }
 
+    /// I/O queues that may be used for a namespace, also those whose creation or deletion failed.
+    pub(crate) fn queues_of(&self, namespace: u32) -> usize {
+        let pairs = self.mapped.iter().filter(|(number, _)| **number != 0);
+        pairs.filter(|(_, mapped)| mapped.namespace.is_none_or(|its| its == namespace)).count()
+    }
+
     /// Frees the memory of a queue pair.
     fn free_queue_memory(&mut self, number: u16) -> Result<(), NvmeError> {
-        for coherent in self.mapped.remove(&number).unwrap_or_default() {
+        for coherent in self.mapped.remove(&number).into_iter().flat_map(|mapped| mapped.memory) {
             self.mapper.free_coherent(coherent, &mut self.counters)?;
         }
         Ok(())
@@ -525,7 +563,7 @@ fn allocate_queue_memory(
     capabilities: Capabilities,
     counters: &mut DmaCounters,
 ) -> Result<(QueueLayout, Vec<Coherent>), NvmeError> {
-    let QueueOptions { entries, vector } = options;
+    let QueueOptions { entries, vector, .. } = options;
     let mut memory: Vec<Coherent> = Vec::new();
     for entry_bytes in [COMMAND_BYTES as u64, COMPLETION_BYTES as u64, LIST_BYTES] {
         match mapper.allocate_coherent(u64::from(entries) * entry_bytes, counters) {

@@ -8,12 +8,13 @@ mod machine;
 mod maintenance;
 mod media;
 mod state;
+mod subsystem;
 mod write_cache;
 mod zones;
 
 use crate::registers::Registers;
 use crate::spec::health::Health;
-use crate::spec::identify::{self, CopyLimits, Namespace, NamespaceNames};
+use crate::spec::identify::{self, CopyLimits};
 use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
@@ -21,13 +22,13 @@ use crate::spec::zone::ZoneState;
 use dma::SoftwareAdapter;
 pub use machine::{Machine, MachineBuilder, MachineError};
 pub use maintenance::firmware_image;
+use media::Media;
 pub use media::NAMESPACE;
-use media::{COPY_LIMITS, Media};
 pub use state::QUEUES_MAX;
 use state::State;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use subsystem::Subsystem;
 pub use zones::ZoneOptions;
 
 /// A fault injected into an I/O command.
@@ -54,7 +55,7 @@ pub enum Fault {
     Gone,
 }
 
-/// An emulated controller with one namespace.
+/// An emulated controller. Its subsystem has one namespace at first.
 pub struct Emulated {
     adapter: SoftwareAdapter,
     state: Mutex<State>,
@@ -70,38 +71,51 @@ impl Emulated {
     /// Creates a controller whose disk has `blocks` zeroed blocks of `1 << block_shift` bytes. It does its DMA as
     /// `adapter`.
     pub fn new(adapter: SoftwareAdapter, blocks: u64, block_shift: u8) -> Self {
-        static DISKS: AtomicU64 = AtomicU64::new(1);
-        let mut names = NamespaceNames::default();
-        names.nguid[8..].copy_from_slice(&DISKS.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        let copy_limits = COPY_LIMITS;
-        let namespace =
-            Namespace { blocks, block_shift, metadata_bytes: 0, is_shared: false, copy_limits, names };
-        Self::with_media(adapter, Arc::new(Mutex::new(Media::new(namespace))))
+        Self::of_subsystem(adapter, Arc::new(Mutex::new(Subsystem::new(blocks, block_shift))))
     }
 
-    fn with_media(adapter: SoftwareAdapter, media: Arc<Mutex<Media>>) -> Self {
-        Self { adapter, state: Mutex::new(State::new(media)) }
+    fn of_subsystem(adapter: SoftwareAdapter, subsystem: Arc<Mutex<Subsystem>>) -> Self {
+        Self { adapter, state: Mutex::new(State::new(subsystem)) }
     }
 
     /// Another controller of the same subsystem, with the same disk, which says from now on that it may be shared. It does its DMA as `adapter`.
     pub fn another_path(&self, adapter: SoftwareAdapter) -> Self {
-        let state = self.state();
-        state.media().namespace.is_shared = true;
-        Self::with_media(adapter, Arc::clone(&state.media))
+        self.share();
+        let subsystem = Arc::clone(&self.state().subsystem);
+        Self::of_subsystem(adapter, subsystem)
+    }
+
+    /// The disk says from now on that several controllers may attach it.
+    pub(crate) fn share(&self) {
+        self.change_disk(|media| media.namespace.is_shared = true);
+    }
+
+    /// Adds media that no namespace has, so that namespaces can be created.
+    pub fn add_unallocated(&self, bytes: u64) {
+        self.state().subsystem().unallocated_bytes += u128::from(bytes);
     }
 
     /// The same with a disk that has zones, which must be written sequentially. What is written to a zone is on the media at once.
     pub fn with_zones(adapter: SoftwareAdapter, blocks: u64, block_shift: u8, zones: ZoneOptions) -> Self {
         let emulated = Self::new(adapter, blocks, block_shift);
-        emulated.state().media().divide(zones);
+        emulated.change_disk(|media| media.divide(zones));
         emulated
+    }
+
+    /// Changes the disk that there is at first, unless it was deleted.
+    fn change_disk(&self, change: impl FnOnce(&mut Media)) {
+        if let Some(media) = self.state().subsystem().media(NAMESPACE) {
+            change(media);
+        }
     }
 
     /// Sets the state of the zone that holds a block, as wear of the media may.
     pub fn set_zone_state(&self, block: u64, state: ZoneState) {
-        if let Some(zones) = &mut self.state().media().zones {
-            zones.set_state(block, state);
-        }
+        self.change_disk(|media| {
+            if let Some(zones) = &mut media.zones {
+                zones.set_state(block, state);
+            }
+        });
     }
 
     /// Injects a fault into I/O command `number`, counted from 0 since the controller was created.
@@ -119,9 +133,10 @@ impl Emulated {
         self.state().is_another = true;
     }
 
-    /// Reports no namespace from now on.
+    /// Detaches all namespaces from this controller, as another one may.
     pub fn remove_namespace(&self) {
-        self.state().has_namespace = false;
+        let state = self.state();
+        state.subsystem().detach_all(state.controller);
     }
 
     /// Changes what Identify Controller reports from now on. It is read when the controller is opened.
@@ -131,7 +146,7 @@ impl Emulated {
 
     /// Sets what one Copy takes. It is read when the controller is opened.
     pub fn set_copy_limits(&self, limits: CopyLimits) {
-        self.state().media().namespace.copy_limits = limits;
+        self.change_disk(|media| media.namespace.copy_limits = limits);
     }
 
     /// Loses power and has it again. Writes that completed are lost, unless they were flushed or had Force Unit Access, and the controller
@@ -182,9 +197,14 @@ impl Emulated {
         self.state().doorbells
     }
 
-    /// A copy of the disk's content, as reads see it.
+    /// A copy of the content of the disk that there is at first, as reads see it; empty if it was deleted.
     pub fn disk(&self) -> Vec<u8> {
-        self.state().media().bytes().to_vec()
+        self.content(NAMESPACE).unwrap_or_default()
+    }
+
+    /// A copy of a namespace's content, attached to this controller or not; `None` if it is not allocated.
+    pub fn content(&self, namespace: u32) -> Option<Vec<u8>> {
+        self.state().subsystem().media(namespace).map(|media| media.bytes().to_vec())
     }
 
     /// The controller's state, locked.

@@ -103,6 +103,22 @@
 //! VFIO maps only memory of the [`Ram`](dma::Ram) with which its translation was made. An [`Adapter`] keeps its domain to itself: build a
 //! [`Controller`] from what [`dma::vfio::open`] returns, with a pool that leaves a part of the `Ram` to you.
 //!
+//! # Namespaces
+//!
+//! A controller that manages namespaces ([`can_manage_namespaces`](spec::identify::Controller::can_manage_namespaces)) creates them from its
+//! unallocated capacity, and attaches them to controllers of its subsystem:
+//!
+//! ```
+//! use nvme::{NewNamespace, emulated::Machine};
+//!
+//! let Machine { mut controller, .. } = Machine::builder(512, 9).unallocated_bytes(1 << 20).open()?;
+//! let number = controller.create_namespace(&NewNamespace::private(1024, 9))?;
+//! let this = controller.identity().controller;
+//! controller.attach_namespace(number, &[this])?;
+//! assert_eq!(controller.namespaces()[1].format.blocks, 1024);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Pitfalls
 //!
 //! - [`Controller`] drives a controller, [`Namespace`] is one of its disks. [`spec::identify::Controller`] and
@@ -114,6 +130,8 @@
 //! - After a reset each queue pair returns [`QueueError::Reset`] until it is [renewed](Controller::renew). Commands in
 //!   flight are then executed again, perhaps for the second time. [Appends](QueuePair::append) to zones are
 //!   [cut off](QueuePair::take_cut_off) instead.
+//! - A [`Namespace`] is what the controller said of it. Another controller of the subsystem may delete it and create another one with its number:
+//!   [`refresh_namespaces`](Controller::refresh_namespaces) reads it again.
 //! - A completed write may still be in the controller's volatile cache: [`flush`](QueuePair::flush) it, or submit it with Force Unit Access
 //!   ([`write_fua`](QueuePair::write_fua)).
 
@@ -134,6 +152,7 @@ pub mod emulated;
 mod interrupts;
 mod link;
 mod maintenance;
+mod namespaces;
 pub mod prp;
 mod queue_pair;
 mod recovery;
@@ -168,6 +187,7 @@ pub use controller_error::NvmeError;
 #[cfg(target_os = "linux")]
 pub use interrupts::Interrupts;
 pub use maintenance::{Committed, FirmwareError, check_firmware};
+pub use namespaces::{NamespaceError, NewNamespace};
 pub use queue_pair::{CommandId, Done, QueueError, QueuePair};
 pub use registers::Registers;
 pub use zones::Zones;

@@ -11,6 +11,7 @@ pub mod firmware;
 pub mod health;
 pub mod identify;
 pub mod log_page;
+pub mod namespace;
 pub mod registers;
 pub mod self_test;
 pub mod status;

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use indicatif::BinaryBytes;
 use nvme::chunk::Chunk;
 use nvme::signature::{Contents, Signature};
-use nvme::spec::identify;
+use nvme::spec::identify::{self, NamespaceNames};
 use nvme::takeover::{Candidate, DiskNames, Identity, KernelDisk};
 use nvme::{Namespace, signature};
 use std::fmt::Write;
@@ -33,6 +33,10 @@ pub(super) struct DataLoss {
     /// Another controller or host may use it at the same time.
     is_shared: bool,
     contents: Contents,
+    /// The namespace's NGUID or EUI64 in words, where this process has read it.
+    global_name: Option<String>,
+    /// Not attached to this controller, so that nothing of it can be read.
+    is_detached: bool,
 }
 
 /// Names by which `--overwrite` confirms a disk.
@@ -52,6 +56,9 @@ pub(super) struct BlockRange {
 }
 
 impl BlockRange {
+    /// All blocks of a disk.
+    pub(super) const ALL: Self = Self { first: 0, count: None };
+
     /// The byte offsets of these blocks; up to the end of the address space if the count is unknown.
     fn byte_range(self, block_bytes: u64) -> Range<u64> {
         let first = self.first.saturating_mul(block_bytes);
@@ -109,6 +116,8 @@ impl DataLoss {
             // Only Identify Namespace says so; it is read when this process has opened the adapter.
             is_shared: false,
             contents: Contents::read(disk.bytes, block_bytes, blocks.byte_range(block_bytes), &mut read),
+            global_name: None,
+            is_detached: false,
         })
     }
 
@@ -128,6 +137,28 @@ impl DataLoss {
             bytes: namespace.format.bytes(),
             is_shared: namespace.format.is_shared,
             contents: read_contents(chunk, blocks),
+            global_name: Some(names_in_words(&namespace.format.names)),
+            is_detached: false,
+        }
+    }
+
+    /// A namespace that this controller has not attached, so that nothing of it can be read.
+    pub(super) fn of_detached(
+        address: &str,
+        controller: &identify::Controller,
+        namespace: u32,
+        format: Option<identify::Namespace>,
+    ) -> Self {
+        Self {
+            target: address.to_owned(),
+            names: serial_or_address(Some(&controller.serial), address),
+            model: Some(controller.model.clone()),
+            namespace: Some(namespace),
+            bytes: format.map_or(0, |format| format.bytes()),
+            is_shared: format.is_some_and(|format| format.is_shared),
+            contents: Contents { unreadable: vec![0], ..Contents::default() },
+            global_name: format.map(|format| names_in_words(&format.names)),
+            is_detached: true,
         }
     }
 
@@ -147,8 +178,24 @@ impl DataLoss {
             bytes: chunk.blocks() * chunk.block_bytes() as u64,
             is_shared: names.may_be_shared,
             contents: read_contents(chunk, blocks),
+            global_name: None,
+            is_detached: false,
         }
     }
+}
+
+/// The names of a namespace, or that it has none.
+pub(super) fn names_in_words(names: &NamespaceNames) -> String {
+    let nguid = hexadecimal(&names.nguid).map(|digits| format!("NGUID {digits}"));
+    let eui64 = hexadecimal(&names.eui64).map(|digits| format!("EUI64 {digits}"));
+    let found: Vec<String> = nguid.into_iter().chain(eui64).collect();
+    if found.is_empty() { "no NGUID or EUI64".to_owned() } else { found.join(", ") }
+}
+
+/// Hexadecimal digits of a name; `None` for one of zeros.
+pub(super) fn hexadecimal(name: &[u8]) -> Option<String> {
+    let is_set = name.iter().any(|byte| *byte != 0);
+    is_set.then(|| name.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn serial_or_address(serial: Option<&str>, address: &str) -> Names {
@@ -166,15 +213,33 @@ fn read_contents(chunk: &mut Chunk, blocks: BlockRange) -> Contents {
 impl Overwrite {
     /// The error if these options do not allow the loss: what is missing, what would be lost, and the options to add. `None` if they do.
     pub(super) fn refusal(&self, loss: &DataLoss) -> Option<Lines> {
+        let first = format!("{} is not written", loss.target);
+        let zeros = "only zeros were read: at both ends, and where it would be written";
+        self.refusal_with(loss, &first, "  what would be overwritten:", loss.description(zeros))
+    }
+
+    /// The same for the deletion of a namespace.
+    pub(super) fn deletion_refusal(&self, loss: &DataLoss) -> Option<Lines> {
+        let number = loss.namespace.unwrap_or_default();
+        let first = format!("namespace {number} of {} is not deleted", loss.target);
+        let mut description = loss.description("only zeros were read at both ends");
+        description.splice(1..1, loss.global_name.clone());
+        self.refusal_with(loss, &first, "  what would be lost:", description)
+    }
+
+    fn refusal_with(
+        &self,
+        loss: &DataLoss,
+        first: &str,
+        heading: &str,
+        description: Vec<String>,
+    ) -> Option<Lines> {
         let missing = self.missing_consents(loss);
         if missing.is_empty() {
             return None;
         }
-        let mut lines = vec![
-            format!("{} is not written: {}", loss.target, missing.join("; ")),
-            "  what would be overwritten:".to_owned(),
-        ];
-        lines.extend(loss.description().iter().map(|line| format!("    {line}")));
+        let mut lines = vec![format!("{first}: {}", missing.join("; ")), heading.to_owned()];
+        lines.extend(description.iter().map(|line| format!("    {line}")));
         lines.push(format!("  if that may be lost, add: {}", loss.required_options()));
         Some(Lines(lines))
     }
@@ -245,10 +310,17 @@ impl DataLoss {
         words.join(" ")
     }
 
-    /// Describes the disk and its data: one line for the disk, one for each signature, one for unreadable blocks.
-    fn description(&self) -> Vec<String> {
+    /// Describes the disk and its data: one line for the disk, one for each signature, one for unreadable blocks. `zeros` says that nothing was
+    /// found.
+    fn description(&self, zeros: &str) -> Vec<String> {
         let Contents { signatures, unreadable, not_zero, .. } = &self.contents;
         let mut lines = vec![self.disk_line()];
+        if self.is_detached {
+            lines.push(format!(
+                "{UNREADABLE}: it is not attached to this controller, so what is on it is not known"
+            ));
+            return lines;
+        }
         lines.extend(signatures.iter().map(signature_line));
         if let Some(first) = unreadable.first() {
             let count = unreadable.len();
@@ -259,7 +331,7 @@ impl DataLoss {
                 lines.push(format!("no known signature, but it is not empty: byte {at} is not zero"));
             }
             None if signatures.is_empty() && unreadable.is_empty() => {
-                lines.push("only zeros were read: at both ends, and where it would be written".to_owned());
+                lines.push(zeros.to_owned());
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use super::data_loss::{BlockRange, DataLoss};
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
+use super::emulated_address::EmulatedDisk;
 use super::target::overwrite_refusals;
 use crate::cli::{BlkServe, NvmeController, ServeWait, ShareArgument};
 use crate::interrupt::stop_flag;
@@ -22,14 +23,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Begins the name of an emulated disk: `emulated:BLOCKS`, or `emulated:BLOCKSxPATHS` for several controllers to it.
-const EMULATED: &str = "emulated:";
-/// Size of an emulated controller's blocks, as a power of two.
-const EMULATED_BLOCK_SHIFT: u8 = 12;
-/// Most blocks of an emulated controller, which are in this process's memory: 4 GiB.
-const EMULATED_BLOCKS_MAX: u64 = 1 << 20;
-/// Most emulated controllers of a disk.
-const EMULATED_PATHS_MAX: usize = 4;
 /// DMA memory for the admin queue and lists.
 const MEMORY_BYTES: u64 = 4 << 20;
 /// The same for each thread: its queues, and buffers of 4 MiB that are aligned to that.
@@ -44,24 +37,19 @@ const FOLDER: &str = "/run/iotoll";
 /// Serves until a signal arrives.
 pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
     let stop = stop_flag().context("can't handle signals")?;
-    match args.disk.controller.address.strip_prefix(EMULATED) {
-        Some(numbers) => serve_emulated(args, numbers, &stop)?,
+    match EmulatedDisk::of(&args.disk.controller.address)? {
+        Some(disk) => serve_emulated(args, disk, &stop)?,
         None => serve_adapters(args, &stop)?,
     }
     Ok(Outcome::Fine)
 }
 
 /// Serves a disk whose controllers are emulated in this process.
-fn serve_emulated(args: &BlkServe, numbers: &str, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let (blocks, paths) = emulated_numbers(numbers).with_context(|| {
-        format!(
-            "expected {EMULATED}BLOCKS or {EMULATED}BLOCKSxPATHS with 1 to {EMULATED_BLOCKS_MAX} blocks and 1 to {EMULATED_PATHS_MAX} paths"
-        )
-    })?;
-    let builder = Machine::builder(blocks, EMULATED_BLOCK_SHIFT).memory_bytes(2 * memory_bytes(args));
-    let machines = match paths {
+fn serve_emulated(args: &BlkServe, disk: EmulatedDisk, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let builder = disk.builder().memory_bytes(2 * memory_bytes(args));
+    let machines = match disk.paths {
         1 => vec![builder.open()?],
-        _ => builder.open_paths(paths)?,
+        paths => builder.open_paths(paths)?,
     };
     let path = |machine: Machine| {
         let namespace = machine.namespace().context("the emulated controller has no namespace")?;
@@ -75,14 +63,6 @@ fn serve_emulated(args: &BlkServe, numbers: &str, stop: &Arc<AtomicBool>) -> any
     serve(args, paths, true, stop)
 }
 
-/// Blocks and paths of `BLOCKS` or `BLOCKSxPATHS`.
-fn emulated_numbers(text: &str) -> Option<(u64, usize)> {
-    let (blocks, paths) = text.split_once('x').unwrap_or((text, "1"));
-    let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
-    let paths = paths.parse().ok().filter(|paths| (1..=EMULATED_PATHS_MAX).contains(paths));
-    blocks.zip(paths)
-}
-
 /// Serves a disk by controllers of this host.
 fn serve_adapters(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let NvmeController { address, consent } = &args.disk.controller;
@@ -93,7 +73,12 @@ fn serve_adapters(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()>
     for candidate in &candidates {
         refusals.extend(refusal_lines(&candidate.refusals(&root, consent.accepted())));
         if args.is_writable() {
-            refusals.extend(overwrite_refusals(candidate, args.disk.namespace, ALL, &args.overwrite)?);
+            refusals.extend(overwrite_refusals(
+                candidate,
+                args.disk.namespace,
+                BlockRange::ALL,
+                &args.overwrite,
+            )?);
         }
     }
     fail_if_refused(refusals)?;
@@ -117,9 +102,6 @@ fn open_all(
     }
     Ok(())
 }
-
-/// All blocks of a disk.
-const ALL: BlockRange = BlockRange { first: 0, count: None };
 
 fn memory_bytes(args: &BlkServe) -> u64 {
     MEMORY_BYTES + args.threads as u64 * THREAD_BYTES
@@ -173,7 +155,13 @@ fn check_paths(args: &BlkServe, paths: &[DiskPath]) -> anyhow::Result<()> {
     let loss =
         paths.first().filter(|_| args.is_writable()).map(|DiskPath { controller, namespace, .. }| {
             let identity = Controller::lock(controller).identity().clone();
-            DataLoss::of_drive(&args.disk.controller.address, &identity, *namespace, ALL, &mut chunk)
+            DataLoss::of_drive(
+                &args.disk.controller.address,
+                &identity,
+                *namespace,
+                BlockRange::ALL,
+                &mut chunk,
+            )
         });
     chunk.close()?;
     loss.and_then(|loss| args.overwrite.refusal(&loss)).map_or(Ok(()), |refusal| Err(refusal.into()))

@@ -158,7 +158,8 @@ impl Drive {
         let request_bytes = request_bytes.next_multiple_of(PAGE_BYTES.max(namespace.format.block_bytes()));
         let vector = waiting.vector();
         let mut guard = Controller::lock(&controller);
-        let queue = guard.queue_pair_with(QueueOptions { entries: requests + 1, vector })?;
+        let options = QueueOptions { entries: requests + 1, vector, namespace: Some(namespace.number) };
+        let queue = guard.queue_pair_with(options)?;
         let buffer = match guard.allocate(queue.available() as u64 * request_bytes) {
             Ok(buffer) => buffer,
             Err(error) => {

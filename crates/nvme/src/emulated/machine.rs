@@ -72,6 +72,7 @@ pub struct MachineBuilder {
     block_shift: u8,
     memory_bytes: u64,
     own_bytes: u64,
+    unallocated_bytes: u64,
     zones: Option<ZoneOptions>,
 }
 
@@ -86,7 +87,14 @@ impl Machine {
 
     /// The same with choices.
     pub fn builder(blocks: u64, block_shift: u8) -> MachineBuilder {
-        MachineBuilder { blocks, block_shift, memory_bytes: MEMORY_BYTES, own_bytes: 0, zones: None }
+        MachineBuilder {
+            blocks,
+            block_shift,
+            memory_bytes: MEMORY_BYTES,
+            own_bytes: 0,
+            unallocated_bytes: 0,
+            zones: None,
+        }
     }
 
     /// Interrupts for `queues` queues, which the emulated controller signals from now on.
@@ -125,6 +133,12 @@ impl MachineBuilder {
         Self { own_bytes, ..self }
     }
 
+    /// Gives the controller so many bytes besides the disk, for further namespaces.
+    #[must_use]
+    pub fn unallocated_bytes(self, unallocated_bytes: u64) -> Self {
+        Self { unallocated_bytes, ..self }
+    }
+
     /// Divides the disk into zones, which must be written sequentially.
     #[must_use]
     pub fn zones(self, zones: ZoneOptions) -> Self {
@@ -144,12 +158,15 @@ impl MachineBuilder {
     /// # Errors
     /// [`MachineError`]
     pub fn open_prepared(self, prepare: impl FnOnce(&Emulated)) -> Result<Machine, MachineError> {
-        let Self { blocks, block_shift, zones, .. } = self;
+        let Self { blocks, block_shift, zones, unallocated_bytes, .. } = self;
         let new = |adapter| match zones {
             Some(zones) => Emulated::with_zones(adapter, blocks, block_shift, zones),
             None => Emulated::new(adapter, blocks, block_shift),
         };
-        self.open_with(new, prepare)
+        self.open_with(new, |emulated| {
+            emulated.add_unallocated(unallocated_bytes);
+            prepare(emulated);
+        })
     }
 
     /// Makes machines whose controllers lead to one disk of one subsystem, `paths` of them.
@@ -157,9 +174,10 @@ impl MachineBuilder {
     /// # Errors
     /// [`MachineError`]
     pub fn open_paths(self, paths: usize) -> Result<Vec<Machine>, MachineError> {
-        // Its controller is not used: it is opened before the disk says that it may be shared.
-        let first = self.open()?.emulated;
-        (0..paths).map(|_| self.open_with(|adapter| first.another_path(adapter), |_| {})).collect()
+        let first = self.open_prepared(Emulated::share)?;
+        let emulated = Arc::clone(&first.emulated);
+        let others = (1..paths).map(|_| self.open_with(|adapter| emulated.another_path(adapter), |_| {}));
+        std::iter::once(Ok(first)).take(paths).chain(others).collect()
     }
 
     /// Makes the machine with a controller that `new` makes.

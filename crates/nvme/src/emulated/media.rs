@@ -1,4 +1,4 @@
-//! The emulated controller's disk, and the copies between it and memory.
+//! The blocks of an emulated controller's namespace, and the copies between it and memory.
 
 use super::write_cache::WriteCache;
 use super::zones::{ZoneOptions, Zones};
@@ -11,7 +11,7 @@ use crate::walk;
 use dma::SoftwareAdapter;
 use std::ops::Range;
 
-/// Identifier of the only namespace.
+/// Identifier of the namespace that there is at first.
 pub const NAMESPACE: u32 = 1;
 /// MDTS: 128 pages of 4 KiB, so 512 KiB.
 pub(super) const TRANSFER_PAGES_SHIFT: u8 = 7;
@@ -21,7 +21,7 @@ pub(super) const APPEND_PAGES_SHIFT: u8 = 5;
 pub(super) const COPY_LIMITS: CopyLimits =
     CopyLimits { range_blocks_max: 128, blocks_max: 256, ranges_max: 16 };
 
-/// The disk's blocks.
+/// A namespace's blocks.
 #[derive(Debug)]
 pub(super) struct Media {
     pub(super) namespace: Namespace,
@@ -68,9 +68,6 @@ impl Media {
         identity: &Controller,
         command: &Command,
     ) -> (Status, u64) {
-        if command.namespace() != NAMESPACE {
-            return (Status::INVALID_NAMESPACE.with_do_not_retry(), 0);
-        }
         match (&mut self.zones, command.opcode()) {
             (Some(_), zoned::APPEND) => self.append(adapter, command),
             (Some(_), zoned::MANAGEMENT_SEND) => (self.manage_zones(command), 0),

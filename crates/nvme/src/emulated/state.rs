@@ -3,9 +3,9 @@
 use super::Fault;
 use super::maintenance::Maintenance;
 use super::media::{
-    APPEND_PAGES_SHIFT, Media, NAMESPACE, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block,
-    read_memory, write_memory,
+    Media, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, read_memory, write_memory,
 };
+use super::subsystem::{NAMESPACES_MAX, Subsystem};
 use super::zones::Zones;
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
 use crate::spec::completion::{COMPLETION_BYTES, Completion};
@@ -13,7 +13,6 @@ use crate::spec::error_log::ErrorEntry;
 use crate::spec::identify::{self, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
-use crate::spec::zone;
 use dma::{BusAddress, SoftwareAdapter};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +27,10 @@ const ERROR_LOG_ENTRIES: usize = 8;
 const LOG_ERRORS: u8 = 1;
 
 pub(super) struct State {
-    /// Other controllers of the subsystem may have it too.
-    pub(super) media: Arc<Mutex<Media>>,
+    /// Its namespaces, and the other controllers that may have them too.
+    pub(super) subsystem: Arc<Mutex<Subsystem>>,
+    /// Its identifier in the subsystem (CNTLID).
+    pub(super) controller: u16,
     /// What Identify Controller reports, but for the serial number of another controller.
     pub(super) identity: identify::Controller,
     pub(super) maintenance: Maintenance,
@@ -43,7 +44,6 @@ pub(super) struct State {
     /// Faults by a command's starting LBA.
     pub(super) block_faults: BTreeMap<u64, Fault>,
     pub(super) is_another: bool,
-    pub(super) has_namespace: bool,
     /// Commands with [`Fault::Stuck`], which complete when they are aborted.
     stuck: Vec<Origin>,
     /// The error log, newest first.
@@ -90,15 +90,17 @@ const SHUT_DOWN: u32 = 2 << 2;
 impl State {
     /// The CAP register: contiguous queues required, a timeout of two seconds, the NVM command set and perhaps further ones, pages of 4 KiB only.
     pub(super) fn capabilities(&self) -> Capabilities {
-        let further = u64::from(self.media().zones.is_some()) << 43;
+        let further = u64::from(self.subsystem().is_zoned()) << 43;
         Capabilities((QUEUE_ENTRIES_MAX - 1) | 1 << 16 | 4 << 24 | 1 << 37 | further)
     }
 
-    /// A disabled controller with this disk.
-    pub(super) fn new(media: Arc<Mutex<Media>>) -> Self {
+    /// A disabled controller of a subsystem, to which it is added.
+    pub(super) fn new(subsystem: Arc<Mutex<Subsystem>>) -> Self {
         let identity = controller();
+        let controller = lock(&subsystem).add_controller();
         Self {
-            media,
+            controller,
+            subsystem,
             maintenance: Maintenance::new(&identity.firmware),
             identity,
             configuration: Configuration::default(),
@@ -110,7 +112,6 @@ impl State {
             faults: BTreeMap::new(),
             block_faults: BTreeMap::new(),
             is_another: false,
-            has_namespace: true,
             stuck: Vec::new(),
             errors: VecDeque::new(),
             commands: 0,
@@ -120,9 +121,9 @@ impl State {
         }
     }
 
-    /// The disk, locked.
-    pub(super) fn media(&self) -> MutexGuard<'_, Media> {
-        self.media.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The subsystem, locked.
+    pub(super) fn subsystem(&self) -> MutexGuard<'_, Subsystem> {
+        lock(&self.subsystem)
     }
 
     /// Writes the CC register, which enables, disables or shuts down the controller.
@@ -130,7 +131,7 @@ impl State {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
         if configuration.is_shutting_down() {
-            self.media().flush();
+            self.subsystem().all_media_mut().for_each(Media::flush);
             self.status |= SHUT_DOWN;
         }
         match (was_enabled, configuration.is_enabled()) {
@@ -144,7 +145,7 @@ impl State {
     pub(super) fn lose_power(&mut self) {
         self.configuration = Configuration::default();
         self.clear_state();
-        self.media().lose_cache();
+        self.subsystem().all_media_mut().for_each(Media::lose_cache);
     }
 
     /// Resets registers and queues as at power-on. The disk and the logs stay.
@@ -154,9 +155,7 @@ impl State {
         self.stuck.clear();
         self.status = 0;
         self.maintenance.reset();
-        if let Some(zones) = &mut self.media().zones {
-            zones.close_all();
-        }
+        self.subsystem().all_media_mut().filter_map(|media| media.zones.as_mut()).for_each(Zones::close_all);
     }
 
     /// Creates the admin queues and sets CSTS.RDY.
@@ -256,7 +255,7 @@ impl State {
                 return true;
             }
             Some(Fault::Status(status)) => (status, 0),
-            _ => self.media().execute(adapter, &self.identity, command),
+            _ => self.subsystem().execute(adapter, &self.identity, self.controller, command),
         };
         match fault {
             Some(Fault::LostCompletion) => true,
@@ -372,6 +371,11 @@ impl State {
             admin::SELF_TEST => self.maintenance.self_test(&self.identity, command),
             admin::FIRMWARE_DOWNLOAD => self.download_firmware(adapter, command),
             admin::FIRMWARE_COMMIT => self.maintenance.commit(&self.identity, command),
+            admin::NAMESPACE_MANAGEMENT => match self.manage_namespaces(adapter, command) {
+                Ok(number) => return (Status::SUCCESS, number),
+                Err(status) => status,
+            },
+            admin::NAMESPACE_ATTACHMENT => self.change_attachment(adapter, command),
             admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high, command))),
             _ => Status::INVALID_OPCODE.with_do_not_retry(),
         };
@@ -414,6 +418,23 @@ impl State {
         }
     }
 
+    /// Executes Namespace Management. Returns the NSID of a new namespace.
+    fn manage_namespaces(&self, adapter: &SoftwareAdapter, command: &Command) -> Result<u32, Status> {
+        if !self.identity.can_manage_namespaces {
+            return Err(Status::INVALID_OPCODE.with_do_not_retry());
+        }
+        self.subsystem().manage(command, || read_structure(adapter, command))
+    }
+
+    /// Executes Namespace Attachment.
+    fn change_attachment(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
+        if !self.identity.can_manage_namespaces {
+            return Status::INVALID_OPCODE.with_do_not_retry();
+        }
+        let changed = self.subsystem().change_attachment(command, || read_structure(adapter, command));
+        changed.err().unwrap_or(Status::SUCCESS)
+    }
+
     /// Executes Create I/O Completion Queue.
     fn create_completions(&mut self, command: &Command, queue: u16, entries_less_one: u16) -> Status {
         let is_number = (1..=QUEUES_MAX).contains(&queue) && !self.completions.contains_key(&queue);
@@ -448,34 +469,40 @@ impl State {
         }
         let slots = &self.maintenance.slots;
         identity.firmware = slots.revision(slots.active).unwrap_or_default().to_owned();
+        identity.controller = self.controller;
+        if identity.can_manage_namespaces {
+            let subsystem = self.subsystem();
+            identity.capacity_bytes = subsystem.capacity_bytes();
+            identity.unallocated_bytes = subsystem.unallocated_bytes;
+        }
         identity
     }
 
     /// Executes Identify.
     fn identify(&self, adapter: &SoftwareAdapter, command: &Command) -> Status {
-        let structure: Structure = match command.word(10) as u8 {
-            0 if command.namespace() == NAMESPACE => self.media().namespace.write(),
-            0 => return Status::INVALID_NAMESPACE.with_do_not_retry(),
-            1 => self.identity().write(),
-            2 => {
-                let mut bytes = [0; STRUCTURE_BYTES];
-                if self.has_namespace && command.namespace() < NAMESPACE {
-                    bytes[..4].copy_from_slice(&NAMESPACE.to_le_bytes());
-                }
-                bytes
-            }
-            what => {
-                match self.media().zones.as_ref().and_then(|zones| identify_zoned(zones, what, command)) {
-                    Some(structure) => structure,
-                    None => return Status::INVALID_FIELD.with_do_not_retry(),
-                }
-            }
+        let can_manage = self.identity.can_manage_namespaces;
+        let structure = match command.word(10) as u8 {
+            1 => Ok(self.identity().write()),
+            _ => self.subsystem().identify(self.controller, can_manage, command),
         };
-        match data_pieces(adapter, command, STRUCTURE_BYTES as u64) {
-            Ok(pieces) => write_memory(adapter, &pieces, &structure),
+        let pieces = || data_pieces(adapter, command, STRUCTURE_BYTES as u64);
+        match structure.and_then(|structure| Ok((pieces()?, structure))) {
+            Ok((pieces, structure)) => write_memory(adapter, &pieces, &structure),
             Err(status) => status,
         }
     }
+}
+
+/// A controller that is dropped is none of the subsystem's any more.
+impl Drop for State {
+    fn drop(&mut self) {
+        self.subsystem().remove_controller(self.controller);
+    }
+}
+
+/// A subsystem, locked. A test that panicked elsewhere poisons the lock; its state is still worth reading.
+fn lock(subsystem: &Mutex<Subsystem>) -> MutexGuard<'_, Subsystem> {
+    subsystem.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Completions {
@@ -495,20 +522,11 @@ fn completion(origin: Origin, status: Status, result: u64, head: u16, phase: boo
     Completion::new(origin.identifier, status, result, origin.queue, head, phase)
 }
 
-/// Identify data of a zoned namespace and its controller; `None` for other command sets and namespaces.
-fn identify_zoned(zones: &Zones, what: u8, command: &Command) -> Option<Structure> {
-    let is_zoned = (command.word(11) >> 24) as u8 == zone::COMMAND_SET;
-    let is_namespace = command.namespace() == NAMESPACE;
-    match what {
-        3 if is_namespace => Some(identify::write_descriptors(zone::COMMAND_SET)),
-        5 if is_namespace && is_zoned => Some(zones.identity().write()),
-        6 if is_zoned => {
-            let mut structure = [0; STRUCTURE_BYTES];
-            structure[0] = APPEND_PAGES_SHIFT;
-            Some(structure)
-        }
-        _ => None,
-    }
+/// The structure that a command's data are.
+fn read_structure(adapter: &SoftwareAdapter, command: &Command) -> Result<Structure, Status> {
+    let bytes = data_pieces(adapter, command, STRUCTURE_BYTES as u64)
+        .and_then(|pieces| read_memory(adapter, &pieces))?;
+    bytes.try_into().map_err(|_| Status::DATA_TRANSFER)
 }
 
 /// The Identify data of a new controller.
@@ -519,7 +537,12 @@ fn controller() -> identify::Controller {
         model: "iotoll emulated controller".to_owned(),
         firmware: "1".to_owned(),
         transfer_pages_shift: TRANSFER_PAGES_SHIFT,
-        namespaces_max: NAMESPACE,
+        namespaces_max: NAMESPACES_MAX,
+        allocated_max: 0,
+        controller: 0,
+        can_manage_namespaces: true,
+        capacity_bytes: 0,
+        unallocated_bytes: 0,
         can_compare: true,
         can_deallocate: true,
         can_write_zeroes: true,

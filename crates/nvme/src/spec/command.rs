@@ -35,12 +35,16 @@ pub mod admin {
     pub const ABORT: u8 = 0x08;
     /// Set Features.
     pub const SET_FEATURES: u8 = 0x09;
+    /// Namespace Management.
+    pub const NAMESPACE_MANAGEMENT: u8 = 0x0d;
     /// Firmware Commit.
     pub const FIRMWARE_COMMIT: u8 = 0x10;
     /// Firmware Image Download.
     pub const FIRMWARE_DOWNLOAD: u8 = 0x11;
     /// Device Self-test.
     pub const SELF_TEST: u8 = 0x14;
+    /// Namespace Attachment.
+    pub const NAMESPACE_ATTACHMENT: u8 = 0x15;
 }
 
 /// Opcodes of the NVM command set (NVM, figure 22).
@@ -89,6 +93,19 @@ pub enum Identify {
     ZonedNamespace(u32),
     /// The controller's data of the zoned command set.
     ZonedController,
+    /// NSIDs greater than this one that are allocated, attached or not, at most 1,024.
+    AllocatedAfter(u32),
+    /// A namespace that is allocated, attached or not, by NSID.
+    Allocated(u32),
+    /// The controllers that a namespace is attached to, from an identifier (CNTLID), at most 2,047.
+    AttachedControllers {
+        /// NSID.
+        namespace: u32,
+        /// The lowest identifier of interest.
+        from: u16,
+    },
+    /// The controllers of the subsystem from an identifier, at most 2,047.
+    ControllersFrom(u16),
 }
 
 /// Feature identifier: Number of Queues (Base, 5.27.1.5).
@@ -195,6 +212,10 @@ impl Command {
             Identify::Descriptors(number) => (number, 3),
             Identify::ZonedNamespace(number) => (number, 5 | ZONED),
             Identify::ZonedController => (0, 6 | ZONED),
+            Identify::AllocatedAfter(number) => (number, 0x10),
+            Identify::Allocated(number) => (number, 0x11),
+            Identify::AttachedControllers { namespace, from } => (namespace, 0x12 | u64::from(from) << 16),
+            Identify::ControllersFrom(from) => (0, 0x13 | u64::from(from) << 16),
         };
         Self::new(admin::IDENTIFY, namespace, data).with([structure, 0, 0])
     }
@@ -411,6 +432,16 @@ mod tests {
         assert_eq!([10, 11].map(|number| namespace.word(number)), [5, 2 << 24]);
         assert_eq!([1, 10, 11].map(|number| controller.word(number)), [0, 6, 2 << 24]);
         assert_eq!(Command::identify(Identify::Descriptors(5), [1, 2]).word(10), 3);
+        let attached = Identify::AttachedControllers { namespace: 5, from: 0x0102 };
+        for (what, namespace, word) in [
+            (Identify::AllocatedAfter(5), 5, 0x10),
+            (Identify::Allocated(5), 5, 0x11),
+            (attached, 5, 0x0102_0012),
+            (Identify::ControllersFrom(0x0102), 0, 0x0102_0013),
+        ] {
+            let command = Command::identify(what, [1, 2]);
+            assert_eq!((command.namespace(), command.word(10)), (namespace, word), "{what:?}");
+        }
         assert_eq!(Command::abort(2, 9).word(10), 9 << 16 | 2);
         assert_eq!(Command::error_log(4, [0; 2]).word(10), 63 << 16 | 1);
         let forced = Command::write(7, 2, 8, [0x1000, 0]).with_force_unit_access();

@@ -1,5 +1,7 @@
 //! Identify data structures of controllers and namespaces (Base, 5.17.2; NVM, 4.1.5).
 
+use super::field::{number, write_number};
+
 /// Bytes of an Identify structure.
 pub const STRUCTURE_BYTES: usize = 4096;
 
@@ -21,6 +23,16 @@ pub struct Controller {
     pub transfer_pages_shift: u8,
     /// Highest possible NSID (NN).
     pub namespaces_max: u32,
+    /// Most namespaces that can be allocated; 0 if that is [`namespaces_max`](Self::namespaces_max) (MNAN).
+    pub allocated_max: u32,
+    /// Identifier of the controller in its subsystem (CNTLID).
+    pub controller: u16,
+    /// Namespaces can be created, deleted, attached and detached (OACS).
+    pub can_manage_namespaces: bool,
+    /// Bytes of the controller's media; 0 if it does not say (TNVMCAP).
+    pub capacity_bytes: u128,
+    /// Bytes that no namespace has; 0 also if the controller does not say (UNVMCAP).
+    pub unallocated_bytes: u128,
     /// Compare is supported (ONCS).
     pub can_compare: bool,
     /// Dataset Management is supported (ONCS).
@@ -72,6 +84,10 @@ pub struct FirmwareUpdates {
     pub activation_time_max: u16,
 }
 
+/// Place of TNVMCAP.
+const CAPACITY: usize = 280;
+/// Place of UNVMCAP.
+const UNALLOCATED: usize = 296;
 /// Bytes of SUBNQN, which ends with a zero byte.
 const SUBSYSTEM_BYTES: usize = 256;
 /// Unit of FWUG.
@@ -125,6 +141,11 @@ impl Controller {
             subsystem: text(&bytes[768..768 + SUBSYSTEM_BYTES]),
             transfer_pages_shift: bytes[77],
             namespaces_max: u32_at(bytes, 516),
+            allocated_max: u32_at(bytes, 540),
+            controller: u16_at(bytes, 78),
+            can_manage_namespaces: bytes[256] >> 3 & 1 == 1,
+            capacity_bytes: number::<16>(bytes, CAPACITY),
+            unallocated_bytes: number::<16>(bytes, UNALLOCATED),
             can_compare: commands & 1 == 1,
             can_deallocate: commands >> 2 & 1 == 1,
             can_write_zeroes: commands >> 3 & 1 == 1,
@@ -155,7 +176,13 @@ impl Controller {
         let name = &name[..name.len().min(SUBSYSTEM_BYTES - 1)];
         bytes[768..768 + name.len()].copy_from_slice(name);
         bytes[77] = self.transfer_pages_shift;
-        bytes[256] = u8::from(self.can_update_firmware) << 2 | u8::from(self.can_self_test) << 4;
+        bytes[256] = u8::from(self.can_update_firmware) << 2
+            | u8::from(self.can_manage_namespaces) << 3
+            | u8::from(self.can_self_test) << 4;
+        bytes[78..80].copy_from_slice(&self.controller.to_le_bytes());
+        write_number(&mut bytes, CAPACITY, 16, self.capacity_bytes);
+        write_number(&mut bytes, UNALLOCATED, 16, self.unallocated_bytes);
+        bytes[540..544].copy_from_slice(&self.allocated_max.to_le_bytes());
         self.firmware_updates.write(&mut bytes);
         bytes[266..268].copy_from_slice(&self.warning_temperature_k.to_le_bytes());
         bytes[268..270].copy_from_slice(&self.critical_temperature_k.to_le_bytes());
@@ -322,7 +349,7 @@ pub(crate) fn lba_format(bytes: &Structure) -> u8 {
     bytes[26] & 0xf | bytes[26] >> 1 & 0x30
 }
 
-/// NSIDs of an Active Namespace ID list.
+/// NSIDs of a Namespace List.
 pub fn active_namespaces(bytes: &Structure) -> impl Iterator<Item = u32> {
     let numbers = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     numbers.take_while(|number| *number != 0)
@@ -365,7 +392,8 @@ mod tests {
         fn written_values_are_read_back(
             blocks in 1_u64..1 << 40, block_shift in 9_u8..=16, metadata_bytes: u16, is_shared: bool,
             texts in prop::array::uniform3("[!-~][ -~]{0,6}[!-~]"), numbers: (u16, u8, u32), flags: [bool; 7],
-            few: (u8, u8), global: ([u8; 16], [u8; 8]), subsystem in "[!-~]{0,255}", upkeep: ([bool; 4], u8, u8, [u16; 4]), copy: (u16, u32, u8, u16),
+            few: (u8, u8), global: ([u8; 16], [u8; 8]), subsystem in "[!-~]{0,255}", upkeep: ([bool; 4], u8, u8, [u16; 4]),
+            managed: (bool, u16, u32, u128, u128), copy: (u16, u32, u8, u16),
         ) {
             let copy_limits =
                 CopyLimits { range_blocks_max: copy.0, blocks_max: copy.1, ranges_max: u16::from(copy.2) + 1 };
@@ -381,6 +409,11 @@ mod tests {
                 firmware,
                 transfer_pages_shift: numbers.1,
                 namespaces_max: numbers.2,
+                allocated_max: managed.2,
+                controller: managed.1,
+                can_manage_namespaces: managed.0,
+                capacity_bytes: managed.3,
+                unallocated_bytes: managed.4,
                 can_compare,
                 can_deallocate,
                 can_write_zeroes,
@@ -448,6 +481,19 @@ mod tests {
             [0, 1, 2, 3, 4].map(|slot| updates.can_write_slot(slot)),
             [false, false, true, true, false]
         );
+    }
+
+    #[test]
+    fn fields_of_namespace_management_are_where_the_specification_has_them() {
+        let mut bytes = [0; STRUCTURE_BYTES];
+        // CNTLID, OACS, TNVMCAP, UNVMCAP, MNAN.
+        (bytes[78], bytes[79], bytes[256]) = (2, 1, 1 << 3);
+        (bytes[280], bytes[295], bytes[296], bytes[311], bytes[540]) = (4, 1, 5, 2, 32);
+        let controller = Controller::read(&bytes);
+        assert!(controller.can_manage_namespaces && !controller.can_update_firmware);
+        assert_eq!((controller.controller, controller.allocated_max), (0x102, 32));
+        assert_eq!(controller.capacity_bytes, 1 << 120 | 4);
+        assert_eq!(controller.unallocated_bytes, 2 << 120 | 5);
     }
 
     #[test]

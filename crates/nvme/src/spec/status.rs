@@ -41,6 +41,7 @@ const MEANINGS: &[(u8, u8, &str)] = &[
     (1, 0x06, "invalid firmware slot"),
     (1, 0x07, "invalid firmware image"),
     (1, 0x08, "invalid interrupt vector"),
+    (1, 0x0a, "invalid format"),
     (1, 0x0b, "firmware activation requires conventional reset"),
     (1, 0x0c, "invalid queue deletion"),
     (1, 0x10, "firmware activation requires NVM subsystem reset"),
@@ -48,7 +49,24 @@ const MEANINGS: &[(u8, u8, &str)] = &[
     (1, 0x12, "firmware activation requires maximum time violation"),
     (1, 0x13, "firmware activation prohibited"),
     (1, 0x14, "overlapping range"),
+    (1, 0x15, "namespace insufficient capacity"),
+    (1, 0x16, "namespace identifier unavailable"),
+    (1, 0x18, "namespace already attached"),
+    (1, 0x19, "namespace is private"),
+    (1, 0x1a, "namespace not attached"),
+    (1, 0x1b, "thin provisioning not supported"),
+    (1, 0x1c, "controller list invalid"),
     (1, 0x1d, "device self-test in progress"),
+    (1, 0x1f, "invalid controller identifier"),
+    (1, 0x24, "ANA group identifier invalid"),
+    (1, 0x25, "ANA attach failed"),
+    (1, 0x26, "insufficient capacity"),
+    (1, 0x27, "namespace attachment limit exceeded"),
+    (1, 0x29, "I/O command set not supported"),
+    (1, 0x2a, "I/O command set not enabled"),
+    (1, 0x2b, "I/O command set combination rejected"),
+    (1, 0x2c, "invalid I/O command set"),
+    (1, 0x2d, "identifier unavailable"),
     (1, 0x80, "conflicting attributes"),
     (1, 0x82, "attempted write to read only range"),
     (1, 0x83, "command size limit exceeded"),
@@ -105,8 +123,26 @@ impl Status {
     pub const NEEDS_CONTROLLER_RESET: Self = Self::of(1, 0x11);
     /// Parts of the firmware image overlap.
     pub const OVERLAPPING_RANGE: Self = Self::of(1, 0x14);
+    /// No LBA format has this number, or it does not go with the protection.
+    pub const INVALID_FORMAT: Self = Self::of(1, 0x0a);
+    /// Less is unallocated than the namespace needs.
+    pub const NAMESPACE_CAPACITY: Self = Self::of(1, 0x15);
+    /// As many namespaces are allocated as the controller allows.
+    pub const NAMESPACE_UNAVAILABLE: Self = Self::of(1, 0x16);
+    /// The namespace is attached to the controller already.
+    pub const NAMESPACE_ATTACHED: Self = Self::of(1, 0x18);
+    /// The namespace is attached to another controller, and may not be shared.
+    pub const NAMESPACE_PRIVATE: Self = Self::of(1, 0x19);
+    /// The namespace is not attached to the controller.
+    pub const NAMESPACE_NOT_ATTACHED: Self = Self::of(1, 0x1a);
+    /// A namespace can't have less capacity than size.
+    pub const NO_THIN_PROVISIONING: Self = Self::of(1, 0x1b);
+    /// The list of controllers is empty or has one that does not exist.
+    pub const INVALID_CONTROLLER_LIST: Self = Self::of(1, 0x1c);
     /// A self-test is running.
     pub const SELF_TEST_IN_PROGRESS: Self = Self::of(1, 0x1d);
+    /// A namespace of this command set can't be created.
+    pub const COMMAND_SET_NOT_SUPPORTED: Self = Self::of(1, 0x29);
     /// A Copy exceeds a limit of the namespace.
     pub const SIZE_LIMIT: Self = Self::of(1, 0x83);
     /// The blocks reach beyond a zone, or beyond what can be written of it.
@@ -203,6 +239,23 @@ mod tests {
     fn meanings_are_sorted_and_printed_once() {
         let keys: Vec<(u8, u8)> = MEANINGS.iter().map(|row| (row.0, row.1)).collect();
         assert!(keys.windows(2).all(|two| two[0] < two[1]));
+    }
+
+    #[test]
+    fn statuses_of_namespace_management_are_those_of_the_specification() {
+        for (status, code, meaning) in [
+            (Status::INVALID_FORMAT, 0x0a, "invalid format"),
+            (Status::NAMESPACE_CAPACITY, 0x15, "namespace insufficient capacity"),
+            (Status::NAMESPACE_UNAVAILABLE, 0x16, "namespace identifier unavailable"),
+            (Status::NAMESPACE_ATTACHED, 0x18, "namespace already attached"),
+            (Status::NAMESPACE_PRIVATE, 0x19, "namespace is private"),
+            (Status::NAMESPACE_NOT_ATTACHED, 0x1a, "namespace not attached"),
+            (Status::NO_THIN_PROVISIONING, 0x1b, "thin provisioning not supported"),
+            (Status::INVALID_CONTROLLER_LIST, 0x1c, "controller list invalid"),
+            (Status::COMMAND_SET_NOT_SUPPORTED, 0x29, "I/O command set not supported"),
+        ] {
+            assert_eq!((status.kind(), status.code(), status.meaning()), (1, code, Some(meaning)));
+        }
     }
 
     #[test]

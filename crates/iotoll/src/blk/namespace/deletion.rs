@@ -1,0 +1,65 @@
+//! The deletion of a namespace. What is on it is looked at first, through the kernel's block device and again through this process's driver.
+
+use super::super::data_loss::{BlockRange, DataLoss};
+use crate::cli::BlkNamespaceDelete;
+use crate::output::Lines;
+use anyhow::Context;
+use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
+use nvme::takeover::Candidate;
+use nvme::{Controller, NamespaceError};
+use std::sync::{Arc, Mutex};
+
+/// Buffer of the request that reads signatures.
+const REQUEST_BYTES: u64 = 64 << 10;
+
+/// The reasons against the deletion that the kernel's block device of the namespace shows. One that the kernel has not is looked at later.
+pub(super) fn kernel_refusals(
+    candidate: &Candidate,
+    args: &BlkNamespaceDelete,
+) -> anyhow::Result<Vec<Lines>> {
+    let disk = candidate.disks.iter().find(|disk| disk.namespace == Some(args.namespace));
+    let Some(disk) = disk else { return Ok(Vec::new()) };
+    let loss = DataLoss::of_kernel_disk(candidate, disk, BlockRange::ALL)?;
+    Ok(args.overwrite.deletion_refusal(&loss).into_iter().collect())
+}
+
+/// Deletes a namespace, if what is on it may be lost. Returns what was done.
+pub(super) fn delete(args: &BlkNamespaceDelete, shared: &Arc<Mutex<Controller>>) -> anyhow::Result<String> {
+    let number = args.namespace;
+    let failed = || format!("namespace {number} was not deleted");
+    if let Some(refusal) = args.overwrite.deletion_refusal(&loss(args, shared).with_context(failed)?) {
+        return Err(refusal.into());
+    }
+    Controller::lock(shared).delete_namespace(number).with_context(failed)?;
+    Ok(format!("namespace {number} was deleted with its data"))
+}
+
+/// What is on the namespace: its signatures, or that they can't be read where it is not attached to this controller.
+fn loss(args: &BlkNamespaceDelete, shared: &Arc<Mutex<Controller>>) -> anyhow::Result<DataLoss> {
+    let (number, address) = (args.namespace, args.controller.address.as_str());
+    let mut controller = Controller::lock(shared);
+    let identity = controller.identity().clone();
+    if !identity.can_manage_namespaces {
+        return Err(NamespaceError::Unsupported.into());
+    }
+    if !controller.allocated_namespaces()?.contains(&number) {
+        return Err(NamespaceError::NoNamespace { namespace: number }.into());
+    }
+    let others: Vec<u16> = controller.attached_controllers(number)?;
+    let others: Vec<u16> = others.into_iter().filter(|one| *one != identity.controller).collect();
+    if !others.is_empty() {
+        return Err(NamespaceError::AttachedElsewhere { namespace: number, controllers: others }.into());
+    }
+    let attached = controller.namespaces().iter().find(|one| one.number == number).copied();
+    let Some(namespace) = attached else {
+        let format = controller.allocated_namespace(number)?;
+        return Ok(DataLoss::of_detached(address, &identity, number, format));
+    };
+    drop(controller);
+    let (policy, waiting) = (RetryPolicy::default(), Waiting::Polling);
+    let mut chunk =
+        Chunk::from(Drive::open(Arc::clone(shared), namespace, 1, REQUEST_BYTES, waiting, policy)?);
+    let loss = DataLoss::of_drive(address, &identity, namespace, BlockRange::ALL, &mut chunk);
+    chunk.close()?;
+    Ok(loss)
+}
