@@ -1,5 +1,7 @@
 //! fio in a guest with NVMe controllers of QEMU: one has the kernel's driver, another is driven by the library through VFIO. One run of fio has
 //! both. With `FIO_SOURCE`, as for the tests on the host.
+//!
+//! And fio beside `iotoll bench blk`, on one controller in one boot. With `IOTOLL_PROGRAM`, a built `iotoll`, else the one beside this program.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -17,7 +19,9 @@ mod support;
 use driver::bind_to;
 use engine::Fio;
 use lab::{Arch, kernel::Series};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 use support::{Guest, GuestKernel, cache};
 
@@ -34,8 +38,8 @@ fn job_file(name: &str) -> String {
     format!("busybox cat > /{name} <<'END'\n{}END\n", fs::read_to_string(path).unwrap())
 }
 
-/// Boots the guest, which runs these lines.
-fn boot(fio: &Fio, script: &str) -> Option<String> {
+/// Boots the guest, which has these programs beside fio, and runs these lines. `options` are QEMU's.
+fn boot(fio: &Fio, more: &[&Path], options: &str, script: &str) -> Option<String> {
     let cache = cache()?;
     let kernel = GuestKernel::Debian(Series::V6_1).find(&cache, Arch::X86)?;
     let folder = tempfile::tempdir().unwrap();
@@ -51,13 +55,14 @@ fn boot(fio: &Fio, script: &str) -> Option<String> {
     let fails =
         format!(",file.inject-error.0.event=read_aio,file.inject-error.0.sector={}", FAILING_BLOCK * 8);
     let devices = [
-        "-device intel-iommu,intremap=on ".to_owned(),
+        format!("{options}-device intel-iommu,intremap=on "),
         drive("kernel", 5, ""),
         drive("iotoll", 6, ""),
         drive("failing", 7, &fails),
     ];
     let devices = devices.concat();
-    let programs: [&Path; 2] = [&fio.program, &fio.engine];
+    let mut programs: Vec<&Path> = vec![&fio.program, &fio.engine];
+    programs.extend(more);
     let guest = Guest {
         modules: &["vfio_pci", "vfio_iommu_type1", "nvme"],
         programs: &programs,
@@ -113,7 +118,7 @@ fn fio_has_io_uring_and_the_library_in_one_run() {
         ),
         "busybox dmesg | busybox grep -e DMAR: -e 'nvme nvme'\n".to_owned(),
     ];
-    let Some(console) = boot(fio, &script.concat()) else { return };
+    let Some(console) = boot(fio, &[], "", &script.concat()) else { return };
     for what in ["verify", "compare", "trim", "write", "kernel"] {
         assert!(console.contains(&format!("{what} ended")), "{console}");
     }
@@ -125,4 +130,137 @@ fn fio_has_io_uring_and_the_library_in_one_run() {
     println!("The guest's rates are those of an emulated CPU and emulated controllers, not of hardware:");
     let is_rate = |line: &&str| line.contains("IOPS=") || line.contains("groupid=");
     console.lines().filter(is_rate).for_each(|line| println!("{line}"));
+}
+
+/// How many are in flight, in fio and in `bench blk`.
+const DEPTHS: [u16; 2] = [1, 32];
+/// Reads or writes of one of fio's jobs.
+const IOS: u32 = 2000;
+/// fio's rounds of all of its jobs: the kernel's driver and the library in turn.
+const ROUNDS: usize = 2;
+/// The guest's clock counts instructions, one a nanosecond, also those of a thread. It skips what an idle CPU waits.
+const CLOCK_OF_INSTRUCTIONS: &str = "-icount shift=0,sleep=off ";
+/// What fio and `bench blk` count for a read by io_uring may be this far apart: their own loops are in it, and the interrupts that come
+/// while they run.
+const APART_MAX: f64 = 2.0;
+
+/// A copy of `iotoll` without debugging symbols; `None` if none was built.
+fn iotoll(folder: &Path) -> Option<PathBuf> {
+    let beside = env::current_exe().unwrap().parent()?.parent()?.join("iotoll");
+    let built = env::var_os("IOTOLL_PROGRAM").map_or(beside, PathBuf::from);
+    if !built.is_file() {
+        return None;
+    }
+    let program = folder.join("iotoll");
+    let mut strip = Command::new("strip");
+    assert!(strip.arg("--strip-debug").arg("-o").args([&program, &built]).status().unwrap().success());
+    Some(program)
+}
+
+/// Shell lines for fio's jobs of one kind: reads and writes, at each depth, each with the name `KIND DIRECTION DEPTH`.
+fn jobs(fio: &Fio, kind: &str, options: &str) -> String {
+    let job = |direction: &str, depth: u16| {
+        format!(
+            "{} --minimal --name='{kind} {direction} {depth}' --thread=1 --rw=rand{direction} --bs=4k --iodepth={depth} --size={DISK_BYTES} \
+             --number_ios={IOS} --norandommap=1 {options}\n",
+            fio.program.display()
+        )
+    };
+    DEPTHS.iter().flat_map(|depth| ["read", "write"].map(|direction| job(direction, *depth))).collect()
+}
+
+/// The thread's instructions for each read or write by `KIND DIRECTION DEPTH`, one number for each round, from fio's lines.
+fn counts_of_fio(console: &str) -> BTreeMap<String, Vec<f64>> {
+    let mut counts: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for fields in console.lines().map(|line| line.split(';').collect::<Vec<_>>()) {
+        // The version of fio's format, then the name and an error.
+        let [Some("3"), Some(name), Some(error)] = [0, 2, 4].map(|at| fields.get(at).copied()) else {
+            continue;
+        };
+        assert_eq!(error, "0", "{name}");
+        let number = |at: usize| fields[at].trim_end_matches('%').parse::<f64>().unwrap();
+        // KiB and milliseconds of the direction, and the shares of the CPU in user mode and in the kernel.
+        let (kib, ms) = if name.contains(" read ") { (5, 8) } else { (46, 49) };
+        let ios = number(kib) / 4.0;
+        assert_eq!(ios, f64::from(IOS), "{name}");
+        let instructions = (number(87) + number(88)) / 100.0 * number(ms) * 1e6 / ios;
+        counts.entry(name.to_owned()).or_default().push(instructions);
+    }
+    counts
+}
+
+/// The thread's instructions for a read by `KIND read DEPTH`: median, smallest and largest, from the document of `bench blk`.
+fn counts_of_bench(document: &serde_json::Value) -> BTreeMap<String, [f64; 3]> {
+    let mut counts = BTreeMap::new();
+    for row in document["rows"].as_array().unwrap() {
+        let kind = match row["way"].as_str().unwrap() {
+            "io_uring" => "io_uring",
+            "nvme" => "library",
+            _ => continue,
+        };
+        for cell in row["cells"].as_array().unwrap() {
+            let instructions = |name: &str| 1e9 / cell["reads_per_cpu_second"][name].as_f64().unwrap();
+            counts
+                .insert(format!("{kind} read {}", cell["depth"]), ["median", "max", "min"].map(instructions));
+        }
+    }
+    counts
+}
+
+/// The same controller in the same boot, by the kernel's driver and by the library. For reads by io_uring, `bench blk` and fio must count about the
+/// same. A thread that polls counts its polls, whose number is the host's: that is only printed.
+#[test]
+fn fio_and_bench_blk_count_the_same_for_io_uring() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(fio), Some(iotoll)) = (Fio::of_source(), iotoll(folder.path())) else {
+        support::skip("FIO_SOURCE names no source of fio in which it was built, or no iotoll was built");
+        return;
+    };
+    let kernel = format!(
+        "until [ -d /sys/bus/pci/devices/{ADAPTER}/nvme ]; do busybox usleep 20000; done\n\
+         disk=/dev/$(busybox ls /sys/bus/pci/devices/{ADAPTER}/nvme)n1\n\
+         until [ -b $disk ]; do busybox usleep 20000; done\n"
+    );
+    let by_library =
+        format!("--ioengine=external:{} --filename='{}'", fio.engine.display(), ADAPTER.replace(':', r"\:"));
+    let depths = DEPTHS.map(|depth| depth.to_string()).join(",");
+    let bench = format!(
+        "echo 'bench begins'\n{} bench blk {ADAPTER} --unbind --depth {depths} --rounds 3 --round-ms 50 --json 2> /tmp/errors\n\
+         echo 'bench ends'\nbusybox cat /tmp/errors\n",
+        iotoll.display()
+    );
+    let mut script = kernel.clone();
+    for round in 0..ROUNDS {
+        script += &jobs(fio, "io_uring", "--ioengine=io_uring --direct=1 --filename=$disk");
+        script += &bind_to(ADAPTER, "vfio-pci");
+        script += &jobs(fio, "library", &by_library);
+        script += &bind_to(ADAPTER, "nvme");
+        script += &kernel;
+        if round == 0 {
+            // It measures the kernel's driver, unbinds it, and binds it again.
+            script += &format!("echo > /sys/bus/pci/devices/{ADAPTER}/driver_override\n{bench}{kernel}");
+        }
+    }
+    let Some(console) = boot(fio, &[&iotoll], CLOCK_OF_INSTRUCTIONS, &script) else { return };
+    let console = console.replace('\r', "");
+    let document = console.split_once("bench begins\n").and_then(|(_, rest)| rest.split_once("bench ends"));
+    let document = document.and_then(|(document, _)| serde_json::from_str(document).ok());
+    let bench = counts_of_bench(&document.unwrap_or_else(|| panic!("{console}")));
+    let by_fio = counts_of_fio(&console);
+    println!("Instructions of the thread for each: by fio in each round; by bench blk, median (range):");
+    for (name, counts) in &by_fio {
+        let by_bench =
+            bench.get(name).map(|[median, min, max]| format!("{median:.0} ({min:.0} to {max:.0})"));
+        println!("{name}: {counts:.0?}; {}", by_bench.as_deref().unwrap_or("reads only"));
+    }
+    // Two drivers, two directions for fio and one for bench, at each depth.
+    assert_eq!((by_fio.len(), bench.len()), (4 * DEPTHS.len(), 2 * DEPTHS.len()), "{console}");
+    for (name, counts) in by_fio {
+        assert_eq!(counts.len(), ROUNDS, "{name}: {console}");
+        if let Some([median, ..]) = bench.get(&name).filter(|_| name.starts_with("io_uring")) {
+            let ratio = median * ROUNDS as f64 / counts.iter().sum::<f64>();
+            assert!((1.0 / APART_MAX..=APART_MAX).contains(&ratio), "{name}: {ratio}");
+        }
+    }
+    assert!(!console.contains("[DMA Read") && !console.contains("[DMA Write"), "{console}");
 }

@@ -572,7 +572,7 @@ fn namespaces_of_an_emulated_controller_are_changed() {
     refused(&["delete", "--namespace", "1"], "if that may be lost, add: --overwrite emulated");
     refused(&["delete", "--namespace", "1", "--overwrite", "1"], "--overwrite \"1\" is not its name");
     let (_, told, status) = iotoll(&["blk", "namespace", "list", "emulated:0"]);
-    assert!(told.contains("expected emulated:BLOCKS with 1 to 1048576 blocks") && status == 2, "{told}");
+    assert!(told.contains("expected emulated:BLOCKS or") && status == 2, "{told}");
     let none = "0000:77:00.0 is not an NVMe controller of this host; `iotoll blk list` lists them";
     let (_, told, status) = iotoll(&["blk", "namespace", "list", "0000:77:00.0", "--unbind"]);
     assert!(told.contains(none) && status == 2, "{told}");

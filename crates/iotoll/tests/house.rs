@@ -28,7 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("compare", &["toll", "bench", "watch"]),
     ("report", &["escape", "toll", "host", "bench", "model", "watch", "compare"]),
     ("lab-plugin", &[]),
-    ("lab-guest", &["dma", "nvme"]),
+    ("lab-guest", &["dma", "nvme", "block"]),
     ("lab", &["toll"]),
     (
         "iotoll",

@@ -6,14 +6,13 @@
 use crate::error::Result;
 use crate::guest_disk::GuestDisk;
 use crate::mark;
+use crate::read_position::ReadPosition;
 use crate::settle::settle;
 use nvme::prp::Piece;
 use std::hint::spin_loop;
 
 /// Reads that fill the caches before counting starts.
 const WARM_UP: u64 = 64;
-/// Bytes read from the beginning of the disk, over and over.
-const SPAN_BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of the command.
 pub(crate) struct Reads<'a> {
@@ -28,16 +27,22 @@ pub(crate) struct Reads<'a> {
 }
 
 impl Reads<'_> {
+    /// Windows that run before those that are measured.
+    pub(crate) fn warm_up_windows(&self) -> u64 {
+        WARM_UP.div_ceil(self.depth.into()) + self.more_warm_up
+    }
+
     /// Runs the workload: warm-up, then the marked windows.
     pub(crate) fn run(&self) -> Result<()> {
         let mut adapter = GuestDisk::open(self.address, self.depth)?;
         let buffer = adapter.buffer(u64::from(self.depth) * self.bytes)?;
         let piece = |index| buffer.piece(index * self.bytes, self.bytes);
         let pieces = (0..self.depth.into()).map(piece).collect::<std::result::Result<Vec<Piece>, _>>()?;
-        let mut position = ReadPosition::new(&adapter, self.bytes);
+        let format = adapter.disk.format;
+        let mut position = ReadPosition::new(format.blocks, format.block_bytes(), self.bytes);
         let before = adapter.counters();
         settle();
-        for _ in 0..WARM_UP.div_ceil(self.depth.into()) + self.more_warm_up {
+        for _ in 0..self.warm_up_windows() {
             read_batch(&mut adapter, &mut position, &pieces)?;
         }
         mark::announce_workload(self.phase, self.depth.into());
@@ -51,33 +56,6 @@ impl Reads<'_> {
             return Err("the reads changed the DMA counters; expected no map, unmap or invalidation".into());
         }
         adapter.shut_down()
-    }
-}
-
-/// Position of the next read.
-struct ReadPosition {
-    block: u64,
-    blocks_per_read: u64,
-    end: u64,
-}
-
-impl ReadPosition {
-    /// Starts at the disk's first block, for reads of `bytes`.
-    fn new(adapter: &GuestDisk, bytes: u64) -> Self {
-        let block_bytes = adapter.disk.format.block_bytes();
-        let blocks_per_read = bytes / block_bytes;
-        let span = adapter.disk.format.blocks.min(SPAN_BYTES_MAX / block_bytes);
-        Self { block: 0, blocks_per_read, end: span / blocks_per_read * blocks_per_read }
-    }
-
-    /// Returns the first block of the next read and moves behind it, or back to the disk's beginning.
-    fn advance(&mut self) -> u64 {
-        let block = self.block;
-        self.block += self.blocks_per_read;
-        if self.block >= self.end {
-            self.block = 0;
-        }
-        block
     }
 }
 

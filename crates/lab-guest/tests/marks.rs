@@ -55,7 +55,7 @@ fn invalid_arguments_and_a_missing_adapter_are_errors() {
     };
     assert_eq!(
         run(&[]),
-        (Some(1), "lab-guest: expected: [+N] read PHASE ADDRESS SIZE WINDOWS DEPTH\n".to_owned())
+        (Some(1), "lab-guest: expected: [+N] read|queue-read PHASE ADDRESS SIZE WINDOWS DEPTH\n".to_owned())
     );
     let (status, words) = run(&["read", "1", "0000:ff:1f.7", "4096", "30", "0"]);
     assert_eq!((status, words.as_str()), (Some(1), "lab-guest: DEPTH: expected 1 to 1023\n"));

@@ -25,6 +25,7 @@ pub struct Adaptive {
 pub struct WaitCounts {
     polled: AtomicU64,
     slept: AtomicU64,
+    expired: AtomicU64,
 }
 
 impl WaitCounts {
@@ -36,6 +37,11 @@ impl WaitCounts {
     /// Waits in which the thread slept until an interrupt.
     pub fn slept(&self) -> u64 {
         self.slept.load(Ordering::Relaxed)
+    }
+
+    /// Waits that ended at their limit: the disk took long, or an interrupt was lost.
+    pub fn expired(&self) -> u64 {
+        self.expired.load(Ordering::Relaxed)
     }
 }
 
@@ -100,8 +106,12 @@ impl Adaptive {
                 }
                 // The signal was of a completion that a poll found before.
                 Ok(true) if !left.is_zero() => {}
+                Ok(_) => {
+                    self.counts.expired.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
                 // If waiting fails, the caller polls.
-                _ => return,
+                Err(_) => return,
             }
         }
     }
@@ -196,13 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_its_limit_and_counts_as_none() {
+    fn a_wait_that_ends_at_its_limit_is_neither_polled_nor_slept() {
         let (mut adaptive, interrupt) = (Adaptive::new(us(50)), Interrupt::new().unwrap());
         let begin = Instant::now();
         wait(&mut adaptive, &interrupt, Duration::from_millis(5), u64::MAX);
         assert!(begin.elapsed() >= Duration::from_millis(5));
+        assert_eq!(adaptive.counts().expired(), 1);
         interrupt.signal().unwrap();
         wait(&mut adaptive, &interrupt, Duration::ZERO, u64::MAX);
         assert_eq!((adaptive.counts().polled(), adaptive.counts().slept(), adaptive.waits), (0, 0, 0));
+        assert_eq!(adaptive.counts().expired(), 2, "the signal was of another completion");
     }
 }

@@ -402,3 +402,80 @@ fn a_reset_closes_zones_and_cuts_appends_off() {
     assert_eq!(user.one(Ok(id)).0, Status::ZONE_INVALID_WRITE.with_do_not_retry());
     assert_eq!(user.report(0, None, 128)[0].write_pointer, Some(5));
 }
+
+#[test]
+fn limits_of_lengths_are_each_their_own() {
+    let mut user = User::new(OPTIONS);
+    let two = user.piece(2);
+    // A controller's limit of appends may be below that of transfers.
+    let zones = user.disk.zones.map(|zones| Zones { append_bytes_max: BLOCK as u64, ..zones });
+    let appends = Namespace { zones, ..user.disk };
+    let long = BlockError::TooLong { bytes: 1024, bytes_max: 512 };
+    assert_eq!(user.queue.append(&appends, 0, &[two]), Err(long));
+    let transfers = Namespace { transfer_bytes_max: BLOCK as u64, ..user.disk };
+    assert_eq!(user.queue.append(&transfers, 0, &[two]), Err(long));
+    assert_eq!(user.queue.report_zones(&transfers, 0, None, &[two]), Err(long));
+    let partial = Piece { bytes: 510, ..two };
+    let error = BlockError::PartialBlock { bytes: 510, block_bytes: 4 };
+    assert_eq!(user.queue.report_zones(&user.disk, 0, None, &[partial]), Err(error));
+    let id = user.queue.report_zones(&transfers, 0, None, &[user.piece(1)]);
+    assert_eq!(user.one(id).0, Status::SUCCESS, "as long as the limit");
+    let id = user.queue.append(&appends, 0, &[user.piece(1)]);
+    assert_eq!(user.one(id).0, Status::SUCCESS, "as long as the limit");
+}
+
+#[test]
+fn zones_behind_the_end_are_refused() {
+    let mut user = User::new(OPTIONS);
+    let range = BlockError::OutOfRange { first: 80, count: 1, blocks: BLOCKS };
+    assert_eq!(user.queue.append(&user.disk, 80, &[user.piece(1)]), Err(range));
+    assert_eq!(user.queue.manage_zone(&user.disk, 80, ZoneAction::Reset), Err(range));
+    assert_eq!(user.queue.report_zones(&user.disk, 80, None, &[user.piece(1)]), Err(range));
+    assert_eq!(user.queue.in_flight(), 0);
+}
+
+#[test]
+fn a_read_across_zones_touches_no_offline_zone() {
+    let mut user = User::new(ZoneOptions { reads_across_zones: true, ..OPTIONS });
+    user.machine.emulated.set_zone_state(32, Offline);
+    let offline = Status::ZONE_OFFLINE.with_do_not_retry();
+    assert_eq!([user.read(31, 2), user.read(47, 2), user.read(30, 2)], [offline, offline, Status::SUCCESS]);
+    assert_eq!(user.read(48, 2), Status::SUCCESS);
+}
+
+#[test]
+fn a_capacity_is_at_most_a_zone() {
+    let mut user = User::new(ZoneOptions { capacity: 40, ..OPTIONS });
+    let capacities: Vec<u64> = user.report(0, None, 4096).iter().map(|zone| zone.capacity).collect();
+    assert_eq!(capacities, [16, 16, 16, 16, 8]);
+    user.fill(1);
+    assert_eq!([user.write(0, 16), user.write(64, 8)], [Status::SUCCESS; 2]);
+    assert_eq!(user.states(), [Full, Empty, Empty, Empty, Full]);
+}
+
+#[test]
+fn a_reset_of_all_zones_empties_each() {
+    let mut user = User::new(OPTIONS);
+    user.fill(5);
+    assert_eq!([user.write(0, 10), user.write(16, 1), user.write(64, 8)], [Status::SUCCESS; 3]);
+    assert_eq!(user.act_on_all(ZoneAction::Reset), Status::SUCCESS);
+    assert!(user.bytes().iter().all(|byte| *byte == 0), "{:?}", user.bytes());
+    let pointers: Vec<Option<u64>> =
+        user.report(0, None, 4096).iter().map(|zone| zone.write_pointer).collect();
+    assert_eq!(pointers, [0, 16, 32, 48, 64].map(Some));
+}
+
+#[test]
+fn an_action_on_all_zones_ends_at_a_limit() {
+    let mut user = User::new(OPTIONS);
+    for zone in [0, 16, 32] {
+        assert_eq!(user.write(zone, 1), Status::SUCCESS);
+        assert_eq!(user.act(zone, ZoneAction::Close), Status::SUCCESS);
+    }
+    assert_eq!(user.act_on_all(ZoneAction::Open), Status::TOO_MANY_OPEN_ZONES.with_do_not_retry());
+    assert_eq!(user.states()[..3], [ExplicitlyOpen, ExplicitlyOpen, Closed]);
+    // A closed zone is active already: opening it takes no more of them.
+    assert_eq!(user.act(0, ZoneAction::Close), Status::SUCCESS);
+    assert_eq!(user.act(32, ZoneAction::Open), Status::SUCCESS);
+    assert_eq!(user.act(48, ZoneAction::Open), Status::TOO_MANY_ACTIVE_ZONES.with_do_not_retry());
+}

@@ -27,11 +27,18 @@ const OTHERS: [(&str, &str); 6] = [
     ("io_uring, registered and polled", POLLED),
     ("io_uring, NVMe passthrough", "nvme-uring-read-4k-passthru"),
 ];
-const LIBRARYS: [(&str, &str); 2] = [("our library, one at a time", ALONE), ("our library", BATCHED)];
+const LIBRARYS: [(&str, &str); 4] = [
+    ("our library, one at a time", ALONE),
+    ("our library", BATCHED),
+    ("its C interface, one at a time", C_ALONE),
+    ("its C interface", C_BATCHED),
+];
 const SYNCHRONOUS: &str = "nvme-read-4k";
 const POLLED: &str = "nvme-uring-scattered-read-4k-polled";
 const ALONE: &str = "nvme-read-4k-user";
 const BATCHED: &str = "nvme-read-4k-user-32";
+const C_ALONE: &str = "nvme-read-4k-queue";
+const C_BATCHED: &str = "nvme-read-4k-queue-32";
 
 /// The DMA path on which all ways are compared.
 const STRICT: &str = "x86-vtd-strict";
@@ -68,6 +75,8 @@ is unbound from the disk. Batches are 32 reads.
 - Of the library, everything is counted that a read needs: building and submitting commands, the doorbell, reaping completions, and their
   doorbell. Left out is what a program does once per buffer or now and then: allocating and mapping memory (the test checks that none happens
   meanwhile), `Buffer::piece`, which returns a part of a buffer, and the ticks that find commands which time out.
+- The C interface is `iotoll_queue_read`, `iotoll_queue_submit` and `iotoll_queue_poll` of the [block library](../guide/block.md), called through
+  pointers. Its window begins and pauses as that of the library. `Buffer::piece` is counted, since each call gets an offset.
 - Waiting is not counted, and polls are counted separately. The library's window pauses from the doorbell until all completions are there, so
   one poll finds them. The kernel that polls is held at its first poll for the same reason. How often either would poll depends on the
   disk. Ways with interrupts idle meanwhile.
@@ -161,10 +170,32 @@ fn aims(sheets: &[TollSheet]) -> String {
     )
 }
 
+/// What the C interface adds, and where its instructions are.
+fn c_interface(sheets: &[TollSheet]) -> String {
+    let [alone, batched] = [C_ALONE, C_BATCHED].map(|workload| toll(sheets, USER, workload).unwrap());
+    let added = |c: &Toll, rust: &str| {
+        let rust = toll(sheets, USER, rust).unwrap();
+        c.per_io(c.instructions.median) - rust.per_io(rust.instructions.median)
+    };
+    let mut text = format!(
+        "\n**The C interface** adds {:.0} instructions to a read in a batch and {:.0} to one alone. No compiler moves its functions into their \
+         caller, as rustc does\nwith the library's. So arguments and results are moved, and registers saved, and what one call knows the \
+         next looks up again.\n\n| function | one at a time | in a batch |\n|---|---:|---:|\n",
+        added(batched, BATCHED),
+        added(alone, ALONE)
+    );
+    for (name, count) in &alone.functions {
+        let of_batch = batched.functions.get(name).copied().unwrap_or_default();
+        writeln!(text, "| `{name}` | {:.1} | {:.1} |", alone.per_io(*count), batched.per_io(of_batch))
+            .unwrap();
+    }
+    text
+}
+
 /// Flame graphs of the library's instructions, each from one run.
 fn flames(sheets: &[TollSheet]) -> String {
     let mut text = "\nThe library's instructions by function, for one read at a time and for a batch. rustc inlines most functions into their callers; what\n\
-                    remains is `read_batch`, the loop that submits reads and reaps completions.\n"
+                    remains is `read_batch`, the loop that submits reads and reaps completions. The C interface's functions stay functions.\n"
         .to_owned();
     for (words, workload) in LIBRARYS {
         let file = format!("nvme-tolls/flame-{USER}-{workload}.svg");
@@ -203,8 +234,14 @@ fn dma_paths(sheets: &[TollSheet]) -> String {
 #[test]
 fn the_page_of_nvme_reads_is_up_to_date() {
     let sheets = sheets();
-    let page =
-        format!("{HEAD}{}{}{}{}{LIMITS}", ways(&sheets), aims(&sheets), flames(&sheets), dma_paths(&sheets));
+    let page = format!(
+        "{HEAD}{}{}{}{}{}{LIMITS}",
+        ways(&sheets),
+        aims(&sheets),
+        c_interface(&sheets),
+        flames(&sheets),
+        dma_paths(&sheets)
+    );
     let path = docs().join("nvme-tolls.md");
     if std::env::var_os("IOTOLL_UPDATE").is_some() {
         fs::write(&path, &page).unwrap();

@@ -262,7 +262,10 @@ mod tests {
         (bytes[0], bytes[1], bytes[8], bytes[16], bytes[24]) = (2, 0x40, 5, 16, 19);
         let zone = Zone { state: ZoneState::Closed, first: 16, capacity: 5, write_pointer: Some(19) };
         assert_eq!((Zone::read(&bytes), zone.write()), (Some(zone), bytes));
-        bytes[1] = 0xe0;
+        // Reserved bits say nothing.
+        (bytes[0], bytes[1]) = (0xf2, 0x4f);
+        assert_eq!(Zone::read(&bytes), Some(zone));
+        (bytes[0], bytes[1]) = (2, 0xe0);
         assert_eq!(Zone::read(&bytes).map(|zone| zone.write_pointer), Some(None));
         bytes[0] = 1;
         assert_eq!(Zone::read(&bytes), None, "an unknown type");
