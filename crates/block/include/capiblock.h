@@ -160,15 +160,16 @@ typedef struct cblk_io {
 int cblk_init(void *arg, uint64_t flags);
 int cblk_term(void *arg, uint64_t flags);
 
-/* path: a file, a block device, or an NVMe controller's PCI address. max_num_requests: commands at once, at most 8192; 0 for 64.
+/* path: a file, a block device, the socket of `iotoll blk serve`, an NVMe controller's PCI address ("0000:3b:00.0"), with a namespace ("0000:3b:00.0/2"),
+ * several controllers of one disk ("0000:3b:00.0+0000:5e:00.0"), or "emulated:BLOCKS". max_num_requests: commands at once, at most 8192 (ENOMEM); 0 or less for 64.
  * mode: O_RDONLY, O_WRONLY or O_RDWR. Returns the chunk's identifier, or NULL_CHUNK_ID. */
 chunk_id_t cblk_open(const char *path, int max_num_requests, int mode, chunk_ext_arg_t ext, int flags);
 /* Waits up to 5 seconds for commands; then EBUSY. */
 int cblk_close(chunk_id_t chunk_id, int flags);
 int cblk_get_lun_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
 int cblk_get_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
-/* Virtual LUNs only. Blocks are added and freed at the end; the others keep their data. ENOSPC if other virtual LUNs have the rest of
- * the disk, EBUSY if blocks would be freed while a clone has them. A clone's size does not change. */
+/* Virtual LUNs only. Blocks are added and freed at the end; the others keep their data. EINVAL for more than the disk has, ENOSPC if other virtual LUNs
+ * have the rest of it, EBUSY if blocks would be freed while a clone has them. A clone's size does not change. */
 int cblk_set_size(chunk_id_t chunk_id, size_t nblocks, int flags);
 int cblk_get_stats(chunk_id_t chunk_id, chunk_stats_t *stats, int flags);
 int cblk_get_attrs(chunk_id_t chunk_id, chunk_attrs_t *attr, int flags);
@@ -186,7 +187,8 @@ int cblk_awrite(chunk_id_t chunk_id, void *buf, cflash_offset_t lba, size_t nblo
                 int flags);
 int cblk_aunmap(chunk_id_t chunk_id, void *buf, cflash_offset_t lba, size_t nblocks, int *tag, cblk_arw_status_t *status,
                 int flags);
-/* The number of blocks, or 0 if the command has not ended. Frees the tag. ENOMSG for a free tag, ENOENT if there is no next
+/* The number of blocks, or 0 if the command has not ended. Frees the tag. ENOMSG for a free tag, EINVAL for a user tag that
+ * no command has, ENOENT if there is no next
  * command. */
 int cblk_aresult(chunk_id_t chunk_id, int *tag, uint64_t *status, int flags);
 
@@ -197,11 +199,12 @@ int cblk_listio(chunk_id_t chunk_id, cblk_io_t *issue_io_list[], int issue_items
                 cblk_io_t *wait_io_list[], int wait_items, cblk_io_t *completion_io_list[], int *completion_items,
                 uint64_t timeout, int flags);
 
-/* In a child process, before anything else with this chunk. The mode can't allow more than the parent's. EBUSY while commands are in flight,
- * EINVAL if the parent has changed a virtual LUN's size since the fork, EOPNOTSUPP on a controller. */
+/* In a child process, before anything else with this chunk. The mode can't allow more than the parent's. EBUSY while commands are in flight or
+ * results were not fetched, EINVAL if the parent has changed a virtual LUN's size since the fork, EOPNOTSUPP on a controller. */
 int cblk_clone_after_fork(chunk_id_t chunk_id, int mode, int flags);
 
-/* Groups: chunks on one path that take turns, or stripes (CBLK_GROUP_RAID0) on several paths with ':' between them. */
+/* Groups: chunks on one path that take turns, or stripes (CBLK_GROUP_RAID0) on several paths with ',' between them, or ':'
+ * where no path has one. */
 typedef struct cflsh_cg_tag_s {
     chunk_id_t id;
     int tag;

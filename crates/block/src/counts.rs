@@ -22,8 +22,6 @@ pub(crate) struct Counts {
     blocks_read: u64,
     blocks_written: u64,
     errors: u64,
-    /// Results that were asked for before their commands had ended.
-    pub(crate) without_completion: u64,
     /// Commands that were sent to the disk again.
     pub(crate) retries: u64,
     /// Commands that took too long.
@@ -83,7 +81,6 @@ impl Counts {
         stats.num_blocks_read += self.blocks_read;
         stats.num_blocks_written += self.blocks_written;
         stats.num_errors += self.errors;
-        stats.num_aresult_no_cmplt += self.without_completion;
         stats.num_retries += self.retries;
         stats.num_timeouts += self.timeouts;
     }

@@ -6,6 +6,7 @@ use dma::RamArray;
 use nvme::chunk::ChunkError;
 use nvme::{BlockError, Buffer, Controller, Namespace, NvmeError, QueueError, QueuePair};
 use rustix::io::Errno;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
 /// What a command does.
@@ -46,13 +47,20 @@ impl DirectQueue {
     /// A queue for `depth` commands at once, with a buffer of `bytes`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for a disk that is not a controller; `EAGAIN` if it has no queue left, `ENOMEM` if there is no memory for it.
+    /// `EOPNOTSUPP` for a disk that is not one controller; `EINVAL` for more commands than that takes, `EAGAIN` if it has no queue left, `ENOMEM` if
+    /// there is no memory for it.
     pub(crate) fn open(disk: Arc<Disk>, depth: u16, bytes: u64) -> Result<Self, Errno> {
-        let (controller, namespace) = disk.controller().ok_or(Errno::OPNOTSUPP)?;
+        let (controller, namespace) =
+            disk.controller().filter(|_| disk.paths() == 1).ok_or(Errno::OPNOTSUPP)?;
         let mut lock = Controller::lock(&controller);
         let entries = depth.checked_add(1).filter(|_| depth > 0).ok_or(Errno::INVAL)?;
         let failed = |error: &NvmeError, errno| errno::explain("no queue", error, errno);
         let queue = lock.queue_pair(entries).map_err(|error| failed(&error, Errno::AGAIN))?;
+        if queue.available() < usize::from(depth) {
+            // The error is the caller's.
+            let _ = lock.delete(queue);
+            return Err(Errno::INVAL);
+        }
         let allocated = lock.allocate(bytes).map_err(|error| failed(&error, Errno::NOMEM));
         let ready = allocated.and_then(|buffer| {
             let words = (buffer.bytes() / 8) as usize;
@@ -85,6 +93,11 @@ impl DirectQueue {
     /// Size of its blocks.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.namespace.format.block_bytes()
+    }
+
+    /// The most blocks of a command.
+    pub(crate) fn blocks_max(&self) -> u64 {
+        self.namespace.transfer_bytes_max >> self.namespace.format.block_shift
     }
 
     /// Submits a read into the buffer, or a write from it, at a byte offset. The controller sees it after the next
@@ -141,13 +154,13 @@ impl DirectQueue {
     /// # Errors
     /// `EIO` if the controller was reset, or misbehaves.
     #[inline]
-    pub(crate) fn poll(&mut self, into: &mut [DirectCompletion]) -> Result<usize, Errno> {
+    pub(crate) fn poll(&mut self, into: &mut [MaybeUninit<DirectCompletion>]) -> Result<usize, Errno> {
         let (cookies, most) = (&self.cookies, into.len());
         let mut places = into.iter_mut();
         let polled = self.queue.poll(most, |done| {
             if let (Some(place), Some(cookie)) = (places.next(), cookies.get(done.id.slot())) {
                 let error = if done.status.is_success() { 0 } else { Errno::IO.raw_os_error() };
-                *place = DirectCompletion { cookie: *cookie, error, status: done.status.0.into() };
+                place.write(DirectCompletion { cookie: *cookie, error, status: done.status.0.into() });
             }
         });
         polled.map_err(queue_errno)

@@ -72,7 +72,9 @@ impl Disk {
         };
         let blocks = bytes / BLOCK_BYTES;
         if blocks == 0 {
-            return Err(Errno::INVAL);
+            let text =
+                format!("{}: {bytes} bytes; expected 1 or more blocks of {BLOCK_BYTES}", path.display());
+            return Err(errno::say(text, Errno::INVAL));
         }
         Ok(Self { path: path.to_owned(), kind: Kind::File { file: Arc::new(file), is_device }, blocks })
     }

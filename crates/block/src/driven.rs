@@ -1,7 +1,7 @@
 //! A namespace of controllers that this process drives: one, or several that are paths to it.
 
 use crate::BLOCK_BYTES;
-use crate::errno::explain;
+use crate::errno::{explain, say};
 use dma::vfio::Interface;
 use nvme::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
 use nvme::emulated::Machine;
@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 
 /// Begins the path of an emulated controller: `emulated:BLOCKS`, or `emulated:BLOCKSxPATHS` for several to one disk.
 const EMULATED: &str = "emulated:";
+/// Most blocks of an emulated disk, which are in this process's memory.
+const EMULATED_BLOCKS_MAX: u64 = 1 << 20;
 /// Most emulated controllers of a disk.
 const EMULATED_PATHS_MAX: usize = 4;
 /// Most bytes of one request. Longer commands consist of several.
@@ -73,7 +75,7 @@ impl Name<'_> {
 /// The blocks and paths of `BLOCKS` or `BLOCKSxPATHS`.
 fn emulated_numbers(text: &str) -> Option<(u64, usize)> {
     let (blocks, paths) = text.split_once('x').unwrap_or((text, "1"));
-    let blocks = blocks.parse().ok().filter(|blocks| (1..=1 << 20).contains(blocks));
+    let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
     let paths = paths.parse().ok().filter(|paths| (1..=EMULATED_PATHS_MAX).contains(paths));
     blocks.zip(paths)
 }
@@ -121,8 +123,18 @@ impl Driven {
             driven.adapters.extend(adapter);
             let namespaces = Controller::lock(&controller).namespaces().to_vec();
             let is_it = |namespace: &Namespace| number.is_none_or(|number| namespace.number == number);
-            let namespace = namespaces.into_iter().find(is_it).ok_or(Errno::NODEV)?;
+            let namespace = namespaces.into_iter().find(is_it).ok_or_else(|| {
+                let which = number.map_or("with blocks".to_owned(), |number| number.to_string());
+                say(format!("{}: no namespace {which}", driven.name), Errno::NODEV)
+            })?;
             check_block_shift(namespace.format.block_shift)?;
+            if namespace.zones.is_some() {
+                let why = "has zones, each of which is written from its first block on";
+                return Err(say(
+                    format!("{}: namespace {} {why}", driven.name, namespace.number),
+                    Errno::OPNOTSUPP,
+                ));
+            }
             number = Some(namespace.number);
             driven.paths.push(DiskPath { controller, namespace, interrupts });
         }
@@ -207,7 +219,13 @@ fn open_adapter(address: &str) -> Result<Opened, Errno> {
 
 /// Controllers in this process behind IOMMUs in software.
 fn emulate(numbers: Option<(u64, usize)>) -> Result<Vec<Opened>, Errno> {
-    let (blocks, paths) = numbers.ok_or(Errno::INVAL)?;
+    let (blocks, paths) = numbers.ok_or_else(|| {
+        let expected = format!("{EMULATED}BLOCKS or {EMULATED}BLOCKSxPATHS");
+        let text = format!(
+            "expected {expected} with 1 to {EMULATED_BLOCKS_MAX} blocks and 1 to {EMULATED_PATHS_MAX} paths"
+        );
+        say(text, Errno::INVAL)
+    })?;
     let builder = Machine::builder(blocks, BLOCK_BYTES.trailing_zeros() as u8).memory_bytes(CONTROLLER_BYTES);
     let machines = match paths {
         1 => builder.open().map(|only| vec![only]),

@@ -4,7 +4,7 @@
 
 use nvme::chunk::ChunkError;
 use rustix::io::Errno;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::ffi::{CString, c_int};
 use std::io;
@@ -12,6 +12,8 @@ use std::io;
 thread_local! {
     /// Why this thread's last call failed, where more is known than its `errno`.
     static TEXT: RefCell<Option<CString>> = const { RefCell::new(None) };
+    /// That text is of the call that is being made.
+    static IS_NEW: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Keeps for the caller what failed and why, with all causes, and returns the number that stands for it.
@@ -22,10 +24,23 @@ pub(crate) fn explain(what: &str, error: &dyn Error, errno: Errno) -> Errno {
         text = format!("{text}: {next}");
         cause = next.source();
     }
+    say(text, errno)
+}
+
+/// Keeps for the caller why its call failed.
+#[cold]
+pub(crate) fn say(text: String, errno: Errno) -> Errno {
     let text = CString::new(text.replace('\0', " ")).ok();
     // A thread that ends has no place for it.
     let _ = TEXT.try_with(|last| last.replace(text));
+    let _ = IS_NEW.try_with(|is_new| is_new.set(true));
     errno
+}
+
+/// Forgets what was kept, because the call goes on or nothing more is known of its failure.
+pub(crate) fn forget_text() {
+    let _ = TEXT.try_with(|last| last.take());
+    let _ = IS_NEW.try_with(|is_new| is_new.set(false));
 }
 
 /// Calls `read` with the text of this thread's last error, if there is one.
@@ -65,7 +80,13 @@ pub(crate) fn returned(call: impl FnOnce() -> Result<c_int, Errno>) -> c_int {
     let before = unsafe { errno.read() };
     let (after, value) = match call() {
         Ok(value) => (before, value),
-        Err(error) => (error.raw_os_error(), -1),
+        Err(error) => {
+            // An earlier call's text says nothing of this one.
+            if !IS_NEW.try_with(|is_new| is_new.replace(false)).unwrap_or(false) {
+                forget_text();
+            }
+            (error.raw_os_error(), -1)
+        }
     };
     // SAFETY: the same.
     unsafe { errno.write(after) };

@@ -2,7 +2,7 @@
 
 use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
 use crate::disk::Disk;
-use crate::errno::errno_of;
+use crate::errno;
 use crate::queue::{Awaited, Kind, NewCommand, Queue, Run};
 use crate::space::{Extent, Extents, Parts, Space};
 use crate::tags::Tags;
@@ -86,16 +86,30 @@ pub(crate) struct OpenChunk {
     /// By how much the disk's blocks are smaller than the interface's, as a shift.
     block_shift: u32,
     options: Options,
+    reads: AtomicBool,
+    writes: AtomicBool,
     space: Space,
     tags: Arc<Tags>,
-    /// Each thread has one of them, made at its first command.
-    queues: Box<[OnceLock<Arc<Queue>>]>,
+    /// Each thread has one of them, opened at its first command.
+    queues: Box<[OnceLock<Place>]>,
+    /// Held while one is opened.
+    opening: Mutex<()>,
     /// Threads that update statuses, by queue.
     updaters: Box<[Once]>,
     max_transfer_blocks: u64,
     /// Commands for which no tag was free at first, and those that failed for that.
     without_tag: [AtomicU64; 2],
+    /// Results that were asked for too early.
+    without_completion: AtomicU64,
     is_closing: AtomicBool,
+}
+
+/// What a thread uses.
+#[derive(Debug)]
+struct Place {
+    queue: Arc<Queue>,
+    /// It is another thread's: there were no more.
+    is_shared: bool,
 }
 
 /// The number of this thread, in the order of their first commands.
@@ -136,12 +150,16 @@ impl OpenChunk {
             paths: disk.paths(),
             block_shift: disk.block_shift_below(),
             disk: Mutex::new(Some(disk)),
+            reads: AtomicBool::new(options.access.reads),
+            writes: AtomicBool::new(options.access.writes),
             options,
             space,
             tags: Arc::new(tags),
             queues: (0..queues).map(|_| OnceLock::new()).collect(),
+            opening: Mutex::new(()),
             updaters: (0..queues).map(|_| Once::new()).collect(),
             without_tag: [const { AtomicU64::new(0) }; 2],
+            without_completion: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
         }
     }
@@ -163,18 +181,28 @@ impl OpenChunk {
     fn queue(&self) -> Result<(usize, &Arc<Queue>), Errno> {
         let place = thread_number() % self.queues.len();
         match self.queues[place].get() {
-            Some(queue) => Ok((place, queue)),
+            Some(Place { queue, .. }) => Ok((place, queue)),
             None => self.open_queue(place),
         }
     }
 
     #[cold]
     fn open_queue(&self, place: usize) -> Result<(usize, &Arc<Queue>), Errno> {
-        match self.new_queue() {
-            Ok(queue) => Ok((place, self.queues[place].get_or_init(|| Arc::new(queue)))),
-            // No more of them: share another thread's.
-            Err(error) => self.open_queues().next().ok_or(error),
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.queues[place].get().is_none() {
+            let opened = match self.new_queue() {
+                Ok(queue) => Place { queue: Arc::new(queue), is_shared: false },
+                // No more of them: share another thread's, from now on.
+                Err(error) => {
+                    let (_, queue) = self.open_queues().next().ok_or(error)?;
+                    errno::forget_text();
+                    Place { queue: Arc::clone(queue), is_shared: true }
+                }
+            };
+            let _ = self.queues[place].set(opened);
         }
+        drop(opening);
+        self.queues[place].get().map(|Place { queue, .. }| (place, queue)).ok_or(Errno::INVAL)
     }
 
     fn new_queue(&self) -> Result<Queue, Errno> {
@@ -192,7 +220,10 @@ impl OpenChunk {
         let blocks = issue.command.blocks as u64;
         match &self.space {
             Space::Physical(all) => {
-                let run = self.run(Extent { first, blocks }.within(*all)?, 0);
+                let run = Extent { first, blocks }
+                    .within(*all)
+                    .map_err(|error| say_beyond(first, blocks, *all, error))?;
+                let run = self.run(run, 0);
                 let tag = self.tags.take().map_or_else(|| self.wait_for_tag(issue.waits), Ok)?;
                 self.begin_runs(tag, issue, &[run])
             }
@@ -252,9 +283,8 @@ impl OpenChunk {
 
     #[inline(always)]
     fn check(&self, issue: &Issue) -> Result<(), Errno> {
-        let Access { reads, writes } = self.options.access;
         let NewCommand { kind, blocks, status, .. } = issue.command;
-        let is_allowed = if kind == Kind::Read { reads } else { writes };
+        let is_allowed = if kind == Kind::Read { &self.reads } else { &self.writes }.load(Ordering::Relaxed);
         let is_short = blocks as u64 <= self.max_transfer_blocks;
         let is_open = !self.is_closing.load(Ordering::Acquire);
         // Without threads nobody would update it.
@@ -305,12 +335,17 @@ impl OpenChunk {
     }
 
     /// Processes completions of all queues.
-    fn harvest(&self) {
+    pub(crate) fn harvest(&self) {
         self.open_queues().for_each(|(_, queue)| queue.harvest_now(&self.tags));
     }
 
+    /// Each queue once.
     fn open_queues(&self) -> impl Iterator<Item = (usize, &Arc<Queue>)> {
-        self.queues.iter().enumerate().filter_map(|(place, queue)| Some((place, queue.get()?)))
+        let own = |(number, place): (usize, &'_ OnceLock<Place>)| {
+            place.get().filter(|place| !place.is_shared).map(|_| number)
+        };
+        let numbers = self.queues.iter().enumerate().filter_map(own);
+        numbers.filter_map(|number| Some((number, &self.queues[number].get()?.queue)))
     }
 
     /// Starts the thread that updates statuses of a queue's commands.
@@ -355,6 +390,7 @@ impl OpenChunk {
             let taken = self.tag_of(which, harvests).and_then(|tag| Ok((tag, self.take(tag, harvests)?)));
             match taken {
                 Ok((tag, None)) if waits => self.wait_for(tag),
+                Ok((_, None)) => return (None, Ok(self.note_early())),
                 taken => return (None, taken.map(|(_, blocks)| blocks.unwrap_or(0))),
             }
         }
@@ -370,10 +406,17 @@ impl OpenChunk {
                 return (None, Err(Errno::NOENT));
             }
             if !waits {
-                return (None, Ok(0));
+                return (None, Ok(self.note_early()));
             }
             self.wait_for_any();
         }
+    }
+
+    /// Counts a result that was asked for too early, which is that of 0 blocks.
+    #[cold]
+    fn note_early(&self) -> usize {
+        self.without_completion.fetch_add(1, Ordering::Relaxed);
+        0
     }
 
     /// The tag that a caller's stands for.
@@ -397,7 +440,7 @@ impl OpenChunk {
     #[inline(always)]
     fn take(&self, tag: u32, harvests: bool) -> Result<Option<usize>, Errno> {
         let place = self.tags.queue_of(tag).ok_or(Errno::NOMSG)?;
-        let queue = self.queues[place].get().ok_or(Errno::NOMSG)?;
+        let Place { queue, .. } = self.queues[place].get().ok_or(Errno::NOMSG)?;
         queue.take(tag, &self.tags, harvests)
     }
 
@@ -406,12 +449,13 @@ impl OpenChunk {
         let own_first = (own..self.queues.len()).chain(0..own);
         own_first
             .filter_map(|place| self.queues[place].get())
-            .find_map(|queue| queue.take_next(&self.tags, harvests))
+            .find_map(|Place { queue, .. }| queue.take_next(&self.tags, harvests))
     }
 
     #[cold]
     fn wait_for(&self, tag: u32) {
-        if let Some(queue) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get()) {
+        if let Some(Place { queue, .. }) = self.tags.queue_of(tag).and_then(|place| self.queues[place].get())
+        {
             queue.wait(&self.tags, LOOK_AFTER, Awaited::Command(tag));
         }
     }
@@ -467,9 +511,7 @@ impl OpenChunk {
             return Ok(());
         }
         let shift = self.block_shift;
-        let mut disk = self.disk()?.queue(1, &[])?;
-        let zeroed = disk.write_zeroes(part.first << shift, part.blocks << shift);
-        zeroed.and_then(|()| disk.close()).map_err(|error| errno_of(&error))
+        self.queue()?.1.write_zeroes(&self.tags, part.first << shift, part.blocks << shift)
     }
 
     pub(crate) fn stats(&self) -> ChunkStats {
@@ -483,6 +525,7 @@ impl OpenChunk {
         (stats.block_size, stats.num_paths) = (BLOCK_BYTES as u32, self.paths);
         stats.max_transfer_size += self.max_transfer_blocks;
         stats.num_no_cmds_free += self.without_tag[0].load(Ordering::Relaxed);
+        stats.num_aresult_no_cmplt += self.without_completion.load(Ordering::Relaxed);
         stats.num_no_cmds_free_fail += self.without_tag[1].load(Ordering::Relaxed);
         self.open_queues().for_each(|(_, queue)| queue.counts().add_to(stats));
     }
@@ -537,23 +580,42 @@ impl OpenChunk {
         }
     }
 
-    /// The same chunk for a child process, with queues of its own. The parent's threads and queues do not exist there.
+    /// The access that a mode asks for.
     ///
     /// # Errors
-    /// `EBUSY` if commands were in flight, `EINVAL` for more access than the chunk has. `EOPNOTSUPP` if the chunk is on a controller and
-    /// `is_parents`: the queues are in the parent's memory.
-    pub(crate) fn clone_after_fork(&self, mode: i32, is_parents: bool) -> Result<Self, Errno> {
+    /// `EBUSY` if commands are in flight or results were not fetched, `EINVAL` for more access than the chunk has.
+    fn less_access(&self, mode: i32) -> Result<Access, Errno> {
         if self.tags.in_use() > 0 {
             return Err(Errno::BUSY);
         }
         let wanted = Access::of_mode(mode)?;
-        let has = self.options.access;
-        if wanted.reads && !has.reads || wanted.writes && !has.writes {
+        let lacks = |has: &AtomicBool| !has.load(Ordering::Relaxed);
+        if wanted.reads && lacks(&self.reads) || wanted.writes && lacks(&self.writes) {
             return Err(Errno::INVAL);
         }
+        Ok(wanted)
+    }
+
+    /// Takes access away.
+    ///
+    /// # Errors
+    /// As for [`less_access`](Self::less_access)
+    pub(crate) fn change_access(&self, mode: i32) -> Result<(), Errno> {
+        let Access { reads, writes } = self.less_access(mode)?;
+        self.reads.store(reads, Ordering::Relaxed);
+        self.writes.store(writes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The parent's chunk for a child process, with queues of its own. The parent's threads and queues do not exist there.
+    ///
+    /// # Errors
+    /// As for [`less_access`](Self::less_access). `EOPNOTSUPP` if the chunk is on a controller: the queues are in the parent's memory.
+    pub(crate) fn clone_after_fork(&self, mode: i32) -> Result<Self, Errno> {
+        let access = self.less_access(mode)?;
         // A thread that held a lock does not exist in the child.
         let disk = self.disk.try_lock().map_err(|_| Errno::BUSY)?.clone().ok_or(Errno::INVAL)?;
-        if is_parents && disk.is_controller() {
+        if disk.is_controller() {
             return Err(Errno::OPNOTSUPP);
         }
         let space = match &self.space {
@@ -561,7 +623,7 @@ impl OpenChunk {
             Space::Virtual(parts) => Space::Virtual(parts.for_child()?),
         };
         let tags = Tags::new(self.tags.number() as u16);
-        Ok(Self::with(disk, Options { access: wanted, ..self.options }, space, tags))
+        Ok(Self::with(disk, Options { access, ..self.options }, space, tags))
     }
 }
 
@@ -569,4 +631,13 @@ impl OpenChunk {
 fn max_transfer_blocks(is_virtual: bool) -> u64 {
     let given = std::env::var("CFLSH_BLK_MAX_XFER").ok().and_then(|text| text.trim().parse().ok());
     given.filter(|blocks| *blocks > 0).unwrap_or(if is_virtual { 1 } else { crate::TRANSFER_BLOCKS_MAX })
+}
+
+/// Says that blocks are not the chunk's.
+#[cold]
+fn say_beyond(first: u64, blocks: u64, all: u64, error: Errno) -> Errno {
+    errno::say(
+        format!("{blocks} blocks from block {first}; expected 1 or more within the chunk's {all}"),
+        error,
+    )
 }

@@ -8,13 +8,13 @@
 use crate::c_types::{ArwStatus, CBLK_ARW_STATUS_FAIL, CBLK_ARW_STATUS_PENDING, CBLK_ARW_STATUS_SUCCESS};
 use crate::counts::Counts;
 use crate::ended::Ended;
-use crate::errno::{errno_of, of_io};
+use crate::errno::{errno_of, explain, of_io};
 use crate::tags::Tags;
 use nvme::chunk::{Chunk, ChunkError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -221,16 +221,23 @@ struct Events {
     wake: OwnedFd,
 }
 
+impl Events {
+    fn new(completed: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let completed = completed.try_clone_to_owned().map_err(|error| of_io(&error))?;
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self { completed, wake })
+    }
+}
+
 impl Queue {
     pub(crate) fn new(disk: Chunk, tags: usize) -> Result<Self, Errno> {
-        let completed = disk.as_fd().map(|fd| fd.try_clone_to_owned()).transpose();
-        let completed = completed.map_err(|error| of_io(&error))?;
-        let events = match completed {
-            Some(completed) => {
-                let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-                Some(Arc::new(Events { completed, wake }))
+        let events = match disk.as_fd().map(Events::new).transpose() {
+            Ok(events) => events.map(Arc::new),
+            Err(error) => {
+                // The error is the caller's.
+                let _ = disk.close();
+                return Err(error);
             }
-            None => None,
         };
         let block_shift = disk.block_bytes().trailing_zeros();
         let tagged = Tagged {
@@ -290,17 +297,32 @@ impl Queue {
 
     /// Empties the disk's volatile write cache.
     pub(crate) fn flush(&self, tags: &Tags) -> Result<(), Errno> {
+        self.execute(tags, "the flush", Chunk::flush)
+    }
+
+    /// Zeroes blocks of the disk.
+    pub(crate) fn write_zeroes(&self, tags: &Tags, first: u64, blocks: u64) -> Result<(), Errno> {
+        self.execute(tags, "zeroing blocks", |disk| disk.write_zeroes(first, blocks))
+    }
+
+    /// Executes something on the disk, as soon as a slot is free.
+    fn execute(
+        &self,
+        tags: &Tags,
+        what: &str,
+        execute: impl Fn(&mut Chunk) -> Result<(), ChunkError>,
+    ) -> Result<(), Errno> {
         loop {
             let mut lock = self.lock();
             let commands = lock.as_mut().ok_or(Errno::INVAL)?;
-            match commands.disk.flush() {
+            match execute(&mut commands.disk) {
                 Ok(()) => {
                     // It has processed completions of other commands, too.
                     self.harvest(commands, tags);
                     return Ok(());
                 }
                 Err(ChunkError::NoFreeSlot { .. }) => {}
-                Err(error) => return Err(errno_of(&error)),
+                Err(error) => return Err(explain(what, &error, errno_of(&error))),
             }
             drop(lock);
             self.wait(tags, Duration::from_millis(1), Awaited::More);
@@ -325,7 +347,6 @@ impl Queue {
                 self.harvest(commands, tags);
             }
             if commands.tagged.is_in_flight(tag)? {
-                commands.tagged.counts.without_completion += 1;
                 return Ok(None);
             }
         }
@@ -340,10 +361,7 @@ impl Queue {
             self.harvest(commands, tags);
         }
         let tagged = &mut commands.tagged;
-        let Some(tag) = tagged.ended.first() else {
-            tagged.counts.without_completion += 1;
-            return None;
-        };
+        let tag = tagged.ended.first()?;
         let known = tagged.commands[tag as usize].and_then(|command| command.is.user_tag);
         Some((known.unwrap_or(tag as i32), tagged.finish(tag, tags)))
     }
@@ -586,8 +604,12 @@ impl Commands {
                 Kind::Read => (part.run.blocks << *block_shift) as usize,
                 Kind::Write | Kind::Unmap => 0,
             };
-            // SAFETY: the part is within the command's data, the command has not ended, and this is its part's only completion.
-            let into = unsafe { command.is.buffer.part_mut(part.run.offset, bytes) };
+            let into = match bytes {
+                // Blocks that are zeroed have no data.
+                0 => &mut [][..],
+                // SAFETY: the part is within the command's data, the command has not ended, and this is its part's only completion.
+                _ => unsafe { command.is.buffer.part_mut(part.run.offset, bytes) },
+            };
             let error = completion.finish(into).err().map(|error| errno_of(&error));
             ended += usize::from(tagged.end_part(part.tag, error, tags));
         });

@@ -134,14 +134,26 @@ pub(crate) fn reopen(file: &File) -> Result<File, Errno> {
     Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
+/// Locks a number that no other virtual LUN has.
+fn lock_number(locks: &File) -> Result<u64, Errno> {
+    for number in 0..NUMBERS_MAX {
+        match set_lock(locks, number_byte(number), libc::F_WRLCK) {
+            Ok(()) => return Ok(number),
+            // Another one has it.
+            Err(Errno::AGAIN | Errno::ACCESS) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::NOLCK)
+}
+
 impl Parts {
     /// None yet. `locks` was opened for this virtual LUN alone.
     ///
     /// # Errors
     /// What the system says.
     pub(crate) fn new(locks: File) -> Result<Self, Errno> {
-        let number = |number: &u64| set_lock(&locks, number_byte(*number), libc::F_WRLCK) == Ok(());
-        let number = (0..NUMBERS_MAX).find(number).ok_or(Errno::NOLCK)?;
+        let number = lock_number(&locks)?;
         let user = reopen(&locks)?;
         set_lock(&user, user_byte(number), libc::F_RDLCK)?;
         let changes = File::from(memfd_create("iotoll-block-changes", MemfdFlags::CLOEXEC)?);

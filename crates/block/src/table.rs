@@ -124,6 +124,7 @@ fn changed() {
 
 /// The disk that a path names.
 pub(crate) fn disk(path: &Path, is_read_only: bool) -> Result<Arc<Disk>, Errno> {
+    watch_forks();
     // A broker may be slow to answer: nobody waits for it who opens another disk.
     if let Some(served) = Disk::connect_if_socket(path, is_read_only) {
         return served.map(Arc::new);
@@ -133,7 +134,6 @@ pub(crate) fn disk(path: &Path, is_read_only: bool) -> Result<Arc<Disk>, Errno> 
 
 /// Adds a chunk, and returns its identifier.
 pub(crate) fn add(chunk: OpenChunk) -> Result<i32, Errno> {
-    watch_forks();
     let mut table = write();
     let id = i32::try_from(table.chunks.len()).map_err(|_| Errno::NOSPC)?;
     table.chunks.push(Some(Entry { chunk: Arc::new(chunk), forks: FORKS.load(Ordering::Relaxed) }));
@@ -157,13 +157,12 @@ pub(crate) fn clone_after_fork(id: i32, mode: i32) -> Result<(), Errno> {
     let mut table = write();
     let entry = usize::try_from(id).ok().and_then(|id| table.chunks.get_mut(id)?.as_mut());
     let entry = entry.ok_or(Errno::INVAL)?;
-    let is_parents = entry.forks != FORKS.load(Ordering::Relaxed);
-    let chunk = Arc::new(entry.chunk.clone_after_fork(mode, is_parents)?);
-    let old = std::mem::replace(&mut entry.chunk, chunk);
-    if is_parents {
-        // Its rings and queues must not be closed here.
-        std::mem::forget(old);
+    if entry.forks == FORKS.load(Ordering::Relaxed) {
+        return entry.chunk.change_access(mode);
     }
+    let chunk = Arc::new(entry.chunk.clone_after_fork(mode)?);
+    // The parent's rings and queues must not be closed here.
+    std::mem::forget(std::mem::replace(&mut entry.chunk, chunk));
     entry.forks = FORKS.load(Ordering::Relaxed);
     changed();
     Ok(())
@@ -189,10 +188,7 @@ pub(crate) fn group(id: i32) -> Result<Arc<Group>, Errno> {
 
 /// Removes a group.
 pub(crate) fn remove_group(id: i32) {
-    if let Some(group) = usize::try_from(id).ok().and_then(|id| write().groups.get_mut(id).map(Option::take))
-    {
-        drop(group);
-    }
+    drop(usize::try_from(id).ok().and_then(|id| write().groups.get_mut(id)?.take()));
 }
 
 /// Has the C library call functions around `fork`.

@@ -7,9 +7,9 @@ mod support;
 
 use block::direct_queue::{DirectCompletion, DirectQueue};
 use block::interface::queue::{
-    iotoll_queue_block_bytes, iotoll_queue_blocks, iotoll_queue_buffer, iotoll_queue_check,
-    iotoll_queue_close, iotoll_queue_flush, iotoll_queue_open, iotoll_queue_poll, iotoll_queue_read,
-    iotoll_queue_submit, iotoll_queue_write,
+    iotoll_queue_block_bytes, iotoll_queue_blocks, iotoll_queue_blocks_max, iotoll_queue_buffer,
+    iotoll_queue_check, iotoll_queue_close, iotoll_queue_flush, iotoll_queue_open, iotoll_queue_poll,
+    iotoll_queue_read, iotoll_queue_submit, iotoll_queue_write,
 };
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -41,6 +41,9 @@ fn data_is_in_the_buffer_by_cookie() {
     // SAFETY: the queue is open until the end, and its buffer has eight blocks.
     unsafe {
         assert_eq!((iotoll_queue_blocks(queue), iotoll_queue_block_bytes(queue)), (500, 4096));
+        assert!((8..=65_536).contains(&iotoll_queue_blocks_max(queue)));
+        let none = std::ptr::null_mut();
+        assert_eq!(iotoll_queue_poll(queue, none, 0), 0);
         let buffer = std::slice::from_raw_parts_mut(iotoll_queue_buffer(queue).cast::<u8>(), 8 * BLOCK);
         for block in 0..4 {
             buffer[block * BLOCK..][..BLOCK].copy_from_slice(&pattern(block as u64));
@@ -95,6 +98,9 @@ fn what_is_not_there_is_refused() {
     for depth in [0, 65_535, 65_536] {
         assert_eq!(open(&disks.paths[1], depth, BLOCK), Err(libc::EINVAL), "{depth}");
     }
+    // More than the controller takes at once.
+    assert_eq!(open(&disks.paths[1], 60_000, BLOCK), Err(libc::EINVAL));
+    assert_eq!(open("emulated:503x2", 4, BLOCK), Err(libc::EOPNOTSUPP), "two controllers");
     assert_eq!(open(&disks.paths[1], 4, 1 << 40), Err(libc::ENOMEM));
     // Each refusal deletes its queue.
     for _ in 0..100 {

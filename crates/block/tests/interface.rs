@@ -352,3 +352,76 @@ fn a_disk_may_have_several_paths() {
         assert_eq!(Chunk::open(wrong, 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL, "{wrong}");
     }
 }
+
+/// More threads with commands of many requests than there is memory for their queues: they share some, and each command has its own result.
+#[test]
+fn threads_beyond_the_queues_share_them() {
+    let chunk = Chunk::open("emulated:3000", 8192, libc::O_RDWR, 0).unwrap();
+    let others: Vec<Chunk> =
+        (0..14).map(|_| Chunk::open("emulated:3000", 8192, libc::O_RDWR, 0).unwrap()).collect();
+    // Each chunk has a queue for this thread, until the controller's memory is used up.
+    let all = [&chunk].into_iter().chain(&others);
+    for (number, one) in (0..).zip(all) {
+        let written = one.write(number, &pattern(number as u64));
+        assert!(written == Ok(1) || written == Err(libc::EAGAIN), "{written:?}");
+    }
+    thread::scope(|scope| {
+        for number in 0..12_u64 {
+            let chunk = &chunk;
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let data = pattern(number << 16 | round);
+                    assert_eq!(chunk.write(100 + number as i64, &data), Ok(1));
+                    assert_eq!(chunk.read(100 + number as i64, 1), Ok(data));
+                }
+            });
+        }
+    });
+    let stats = chunk.stats();
+    assert_eq!((stats.num_writes, stats.num_reads, stats.num_errors), (601, 600, 0), "each counts once");
+    assert_eq!(stats.num_aresult_no_cmplt, 0, "nobody asked for a result");
+    for one in others.into_iter().chain([chunk]) {
+        assert_eq!(one.close(), Ok(0));
+    }
+}
+
+#[test]
+fn access_is_taken_away_in_the_same_process() {
+    use block::interface::chunk::cblk_clone_after_fork;
+    for path in Disks::new(304).paths {
+        let chunk = Chunk::open(&path, 0, libc::O_RDWR, CBLK_OPN_VIRT_LUN).unwrap();
+        chunk.set_size(5).unwrap();
+        assert_eq!(chunk.write(3, &pattern(3)), Ok(1));
+        assert_eq!(cblk_clone_after_fork(chunk.0, libc::O_RDONLY, 0), 0);
+        assert_eq!(chunk.read(3, 1), Ok(pattern(3)));
+        assert_eq!(chunk.write(3, &pattern(4)), Err(libc::EINVAL));
+        assert_eq!(cblk_clone_after_fork(chunk.0, libc::O_RDWR, 0), -1, "it is not given back");
+        // It is no clone: its size may change, and its queues are closed with it.
+        assert_eq!(chunk.set_size(6), Ok(0));
+        assert_eq!(chunk.close(), Ok(0));
+    }
+}
+
+#[test]
+fn the_text_is_of_the_last_error() {
+    use block::interface::own::iotoll_block_error;
+    let text = || {
+        let mut text = [0_u8; 256];
+        // SAFETY: the memory has as many bytes.
+        #[allow(unsafe_code, reason = "a C function")]
+        let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
+        String::from_utf8_lossy(&text[..length.min(255)]).into_owned()
+    };
+    assert_eq!(Chunk::open("emulated:64x", 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
+    assert!(text().starts_with("expected emulated:BLOCKS or"), "{}", text());
+    // Nothing more is known of this one.
+    assert_eq!(Chunk::open("/nowhere", 0, libc::O_RDWR, 0).unwrap_err(), libc::ENOENT);
+    assert_eq!(text(), "");
+    let short = tempfile::NamedTempFile::new().unwrap();
+    assert_eq!(Chunk::open(short.path().to_str().unwrap(), 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
+    assert!(text().ends_with("0 bytes; expected 1 or more blocks of 4096"), "{}", text());
+    let chunk = Chunk::open("emulated:305", 0, libc::O_RDWR, 0).unwrap();
+    assert_eq!(chunk.read(304, 2), Err(libc::EINVAL));
+    assert_eq!(text(), "2 blocks from block 304; expected 1 or more within the chunk's 305");
+    assert_eq!(chunk.close(), Ok(0));
+}

@@ -140,10 +140,14 @@ pub unsafe extern "C" fn cblk_get_attrs(chunk_id: c_int, attr: *mut ChunkAttrs, 
         let (stats, flags) = table::with(chunk_id, |chunk| Ok((chunk.stats(), chunk.attributes())))?;
         // SAFETY: the caller's promise.
         let attr = unsafe { attr.as_mut() }.ok_or(Errno::INVAL)?;
-        attr.block_size = stats.block_size;
-        attr.num_paths = stats.num_paths;
-        attr.max_transfer_size = stats.max_transfer_size;
-        attr.flags1 |= flags;
+        *attr = ChunkAttrs {
+            flags1: flags,
+            flags2: 0,
+            block_size: stats.block_size,
+            num_paths: stats.num_paths,
+            max_transfer_size: stats.max_transfer_size,
+            data: [0; 64],
+        };
         Ok(0)
     };
     returned(read)

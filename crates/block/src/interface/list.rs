@@ -14,6 +14,7 @@ use crate::queue::Kind;
 use crate::table;
 use rustix::io::Errno;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A request's place in the caller's memory. The same request may be in several lists.
@@ -101,6 +102,18 @@ fn set_status(io: &mut Io, status: c_int, blocks: usize, errno: c_int) {
     (io.stat.status, io.stat.blocks_transferred, io.stat.fail_errno) = (status, blocks, errno);
 }
 
+/// Whether the library updates a request's status, and nobody fetches its result.
+fn updates_status(io: &Io) -> bool {
+    io.flags & (CBLK_IO_USER_STATUS | CBLK_IO_USER_TAG) == CBLK_IO_USER_STATUS
+}
+
+/// Whether a request whose status the library updates has not ended.
+fn is_pending(io: &mut Io) -> bool {
+    // SAFETY: the status lives as long as the request, and the library's threads write it atomically, too.
+    let status = unsafe { AtomicI32::from_ptr(&raw mut io.stat.status) };
+    status.load(Ordering::Acquire) == CBLK_ARW_STATUS_PENDING
+}
+
 /// Whether two requests are copies of each other.
 fn is_same(one: &Io, other: &Io) -> bool {
     (one.buf, one.lba, one.nblocks) == (other.buf, other.lba, other.nblocks)
@@ -148,7 +161,17 @@ impl Lists<'_> {
         for request in self.pending {
             // SAFETY: the caller's promise.
             let io = unsafe { &mut **request };
-            if io.stat.status == CBLK_ARW_STATUS_PENDING {
+            if updates_status(io) {
+                if is_pending(io) {
+                    if std::mem::take(&mut harvests) {
+                        chunk.harvest();
+                    }
+                    if !is_pending(io) {
+                        // SAFETY: the caller's promise.
+                        unsafe { self.note_end(*request) };
+                    }
+                }
+            } else if io.stat.status == CBLK_ARW_STATUS_PENDING {
                 let no_harvest = if harvests { 0 } else { CBLK_ARESULT_NO_HARVEST };
                 harvests = false;
                 let ended = fetch(chunk, io, no_harvest);

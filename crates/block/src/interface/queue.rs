@@ -6,6 +6,7 @@ use crate::errno::{self, returned};
 use crate::table;
 use rustix::io::Errno;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
 
 /// Opens a queue of a controller, or returns null.
 ///
@@ -74,6 +75,16 @@ pub unsafe extern "C" fn iotoll_queue_blocks(queue: *const DirectQueue) -> u64 {
 pub unsafe extern "C" fn iotoll_queue_block_bytes(queue: *const DirectQueue) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { &*queue }.block_bytes()
+}
+
+/// The most blocks of a command.
+///
+/// # Safety
+/// As for [`iotoll_queue_buffer`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn iotoll_queue_blocks_max(queue: *const DirectQueue) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { &*queue }.blocks_max()
 }
 
 #[inline]
@@ -154,8 +165,13 @@ pub unsafe extern "C" fn iotoll_queue_poll(
     into: *mut DirectCompletion,
     most: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let into = unsafe { std::slice::from_raw_parts_mut(into, most as usize) };
+    if most == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's promise. Its memory need not be initialised, and is only written.
+    let into = unsafe {
+        std::slice::from_raw_parts_mut(into.cast::<MaybeUninit<DirectCompletion>>(), most as usize)
+    };
     // SAFETY: the same.
     match unsafe { &mut *queue }.poll(into) {
         Ok(number) => number as c_int,
