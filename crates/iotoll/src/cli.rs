@@ -856,7 +856,7 @@ Examples:
   iotoll blk serve emulated:65536 --share ./disk
 
 Several controllers of one subsystem are paths to a namespace that they share: when one is lost, requests go on through the others. Programs of iotoll's block library (`cblk_open`) name a socket as they name a file. A process reaches only the blocks of its share and its own memory: \
-this command checks each request and copies its data. Without --overwrite the disk can only be read. An emulated controller's blocks have 4 KiB, and are \
+this command checks each request and copies its data. Without --overwrite a disk of this host can only be read. emulated:BLOCKS, or emulated:BLOCKSxPATHS for several controllers, can be written; its blocks have 4 KiB, and are \
 lost at the end.")]
 pub(crate) struct BlkServe {
     #[command(flatten)]

@@ -166,7 +166,8 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError::Vfio`]; also if there is no vector but the admin queue's.
     pub fn queue_interrupts(&self, queues: u32) -> Result<Arc<Interrupts>, AdapterError> {
-        let vectors = self.device.vectors_max()?.min(queues.saturating_add(1));
+        // One more, for the admin queue.
+        let vectors = self.device.vectors_max()?.min(queues.saturating_add(1)).max(2);
         let all = self.device.interrupts(vectors)?;
         Ok(Arc::new(Interrupts::new(all.into_iter().skip(1))))
     }

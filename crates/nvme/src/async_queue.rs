@@ -36,6 +36,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+/// Most zones that are returned at once; a disk of 1 EiB with zones of 1 TiB has as many.
+const ZONES_MAX: usize = 1 << 20;
 /// Longest wait of [`AsyncQueue::block_on`] before it polls again: interrupts may be lost, and wakers may be called by others.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -429,7 +431,7 @@ impl AsyncQueue {
         .await
     }
 
-    /// The zones from the one that holds `block`: all, or those in a state.
+    /// The zones from the one that holds `block`: all, or those in a state. Of more than 2^20 zones, use [`QueuePair::report_zones`].
     ///
     /// # Errors
     /// [`AsyncError`]
@@ -441,6 +443,9 @@ impl AsyncQueue {
             self.receive(&mut bytes, |queue, disk, piece| queue.report_zones(disk, next, state, &[piece]))
                 .await?;
             let before = zones.len();
+            if before > ZONES_MAX {
+                return Err(AsyncError::TooManyZones);
+            }
             zones.extend(zone::report(&bytes));
             // A report that has no zone ends them. A controller that goes back would never end.
             match zones.get(before..).and_then(<[Zone]>::last) {

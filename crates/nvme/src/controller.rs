@@ -12,7 +12,6 @@ use crate::spec::identify::{self, CopyLimits, STRUCTURE_BYTES, Structure};
 use crate::spec::registers::{self as register, Capabilities, Configuration};
 use crate::spec::status::Status;
 use crate::spec::zone::{self, ZonedNamespace};
-#[cfg(target_os = "linux")]
 use crate::unflushed::Unflushed;
 use crate::zones::Zones;
 #[cfg(target_os = "linux")]
@@ -151,7 +150,6 @@ pub struct Controller {
     counters: DmaCounters,
     pub(crate) admin_timeout: Duration,
     /// By namespace.
-    #[cfg(target_os = "linux")]
     unflushed: BTreeMap<u32, Arc<Unflushed>>,
     /// Is signalled when the system wants the adapter back.
     #[cfg(target_os = "linux")]
@@ -194,7 +192,6 @@ impl Controller {
             abandoned: (Vec::new(), Vec::new()),
             counters,
             admin_timeout: ADMIN_TIMEOUT,
-            #[cfg(target_os = "linux")]
             unflushed: BTreeMap::new(),
             #[cfg(target_os = "linux")]
             removal_request: None,
@@ -492,7 +489,6 @@ impl Controller {
     }
 
     /// What this process's queues for a namespace know of its writes that were not flushed.
-    #[cfg(target_os = "linux")]
     pub(crate) fn unflushed(&mut self, namespace: u32) -> Arc<Unflushed> {
         Arc::clone(self.unflushed.entry(namespace).or_insert_with(|| Arc::new(Unflushed::new())))
     }

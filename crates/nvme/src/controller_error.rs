@@ -29,6 +29,12 @@ pub enum NvmeError {
         /// What differs.
         what: &'static str,
     },
+    /// A list that the controller reports is not in order, so that it can't be relied on.
+    #[error("the controller's list of {what} is not in order")]
+    Disordered {
+        /// What is listed.
+        what: &'static str,
+    },
     /// A timeout.
     #[error("the controller has not {what} within {} ms", limit.as_millis())]
     TimedOut {

@@ -164,14 +164,12 @@ mod slots;
 pub mod spec;
 #[cfg(target_os = "linux")]
 pub mod takeover;
-#[cfg(target_os = "linux")]
 mod unflushed;
 mod waiting;
 pub mod walk;
 mod zones;
 
 /// Atomics for what a test compiles with those of loom.
-#[cfg(target_os = "linux")]
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 }

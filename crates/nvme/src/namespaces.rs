@@ -199,7 +199,8 @@ impl Controller {
             let page = self.identify(page_after(last))?;
             let before = found.len();
             for number in identify::active_namespaces(&page) {
-                if number <= last {
+                // All ones is no namespace, but stands for all.
+                if number <= last || number == u32::MAX {
                     return Ok(found);
                 }
                 last = number;
@@ -221,7 +222,8 @@ impl Controller {
             let before = found.len();
             for controller in namespace::controllers(&page) {
                 if found.last().is_some_and(|last| controller <= *last) {
-                    return Ok(found);
+                    // What is not told may be deleted for others.
+                    return Err(NvmeError::Disordered { what: "controllers" });
                 }
                 found.push(controller);
             }

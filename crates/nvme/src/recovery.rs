@@ -57,7 +57,8 @@ impl Controller {
         if (&identity.serial, &identity.model) != (&known.serial, &known.model) {
             return Err(NvmeError::Changed { what: "the controller" });
         }
-        if namespaces != self.namespaces() {
+        // Further ones may have been attached since, by another controller of the subsystem.
+        if !self.namespaces().iter().all(|known| namespaces.contains(known)) {
             return Err(NvmeError::Changed { what: "its list of namespaces" });
         }
         Ok(())

@@ -7,10 +7,11 @@ use std::sync::Arc;
 const WRITTEN: u64 = 1;
 /// A flush of such writes is in flight.
 const FLUSH: u64 = 1 << 1;
-/// The bits that count flushes.
-const FLUSHES: u64 = (LOSS - 1) & !WRITTEN;
 /// The controller was lost with such writes, as one of the queues saw it.
 const LOSS: u64 = 1 << 32;
+
+/// What says that there are such writes: a note, or the number of flushes.
+const DIRTY: u64 = LOSS - 1;
 
 /// What all queues for a namespace of a controller know of it. Where they see things in different orders, a loss may be counted that is none.
 #[derive(Debug)]
@@ -34,19 +35,20 @@ impl Unflushed {
         }
     }
 
-    /// Notes that a flush is about to be sent. Returns whether there is something to flush, for [`end_flush`](Self::end_flush).
-    pub(crate) fn begin_flush(&self) -> bool {
-        self.change(|word| if word & WRITTEN == 0 { word } else { word - WRITTEN + FLUSH }) & WRITTEN != 0
+    /// Notes that a flush is about to be sent. `None` if there is nothing to flush.
+    pub(crate) fn begin_flush(self: &Arc<Self>) -> Option<Carried> {
+        let before = self.change(|word| if word & DIRTY == 0 { word } else { (word & !WRITTEN) + FLUSH });
+        (before & DIRTY != 0).then(|| Carried { of: Arc::clone(self), has_succeeded: false })
     }
 
-    /// Notes that a flush that had something to flush has ended.
-    pub(crate) fn end_flush(&self, has_succeeded: bool) {
-        self.change(|word| if has_succeeded { word - FLUSH } else { (word - FLUSH) | WRITTEN });
+    /// Whether writes have not been flushed.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.word.load(Ordering::Acquire) & DIRTY != 0
     }
 
     /// Notes that a queue has given the controller up.
     pub(crate) fn lose(&self) {
-        self.change(|word| match word & (WRITTEN | FLUSHES) {
+        self.change(|word| match word & DIRTY {
             0 => word,
             _ => (word & !WRITTEN).wrapping_add(LOSS),
         });
@@ -66,6 +68,27 @@ impl Unflushed {
                 Err(other) => word = other,
             }
         }
+    }
+}
+
+/// A flush in flight, with writes to flush. Where it is dropped they are still to be flushed.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    of: Arc<Unflushed>,
+    has_succeeded: bool,
+}
+
+impl Carried {
+    /// The flush has succeeded.
+    pub(crate) fn succeed(mut self) {
+        self.has_succeeded = true;
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        let left = if self.has_succeeded { 0 } else { WRITTEN };
+        self.of.change(|word| (word - FLUSH) | left);
     }
 }
 
@@ -89,6 +112,11 @@ impl LossReader {
         Self::new(self.0.iter().map(|(path, _)| Arc::clone(path)))
     }
 
+    /// The paths of the disk.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Arc<Unflushed>> {
+        self.0.iter().map(|(path, _)| path)
+    }
+
     /// Whether there is a loss that was not told before.
     pub(crate) fn tell(&mut self) -> bool {
         let mut is_new = false;
@@ -110,26 +138,29 @@ mod tests {
 
     #[test]
     fn only_what_was_written_and_not_flushed_can_be_lost() {
-        let unflushed = Unflushed::new();
+        let unflushed = Arc::new(Unflushed::new());
         unflushed.lose();
-        assert!(unflushed.losses() == 0 && !unflushed.begin_flush());
+        assert!(unflushed.losses() == 0 && unflushed.begin_flush().is_none() && !unflushed.is_dirty());
         unflushed.note_write();
         unflushed.note_write();
-        assert!(unflushed.begin_flush() && !unflushed.begin_flush());
-        unflushed.end_flush(true);
+        let (first, second) = (unflushed.begin_flush().unwrap(), unflushed.begin_flush().unwrap());
+        first.succeed();
+        assert!(unflushed.is_dirty(), "the second may have other writes");
+        second.succeed();
+        assert!(!unflushed.is_dirty());
         unflushed.lose();
         assert_eq!(unflushed.losses(), 0);
     }
 
     #[test]
     fn a_loss_before_a_flush_has_ended_is_one() {
-        let unflushed = Unflushed::new();
+        let unflushed = Arc::new(Unflushed::new());
         unflushed.note_write();
-        assert!(unflushed.begin_flush());
+        let flush = unflushed.begin_flush().unwrap();
         unflushed.lose();
         assert_eq!(unflushed.losses(), 1);
         // The flush failed with the controller, as its own queue sees now.
-        unflushed.end_flush(false);
+        drop(flush);
         unflushed.lose();
         unflushed.lose();
         assert_eq!(unflushed.losses(), 2);
@@ -137,14 +168,14 @@ mod tests {
 
     #[test]
     fn a_write_during_a_flush_needs_another() {
-        let unflushed = Unflushed::new();
+        let unflushed = Arc::new(Unflushed::new());
         unflushed.note_write();
-        assert!(unflushed.begin_flush());
+        let flush = unflushed.begin_flush().unwrap();
         unflushed.note_write();
-        unflushed.end_flush(true);
-        assert!(unflushed.begin_flush());
-        unflushed.end_flush(false);
-        assert!(unflushed.begin_flush(), "what failed is to be flushed again");
+        flush.succeed();
+        let flush = unflushed.begin_flush().unwrap();
+        drop(flush);
+        assert!(unflushed.begin_flush().is_some(), "what failed is to be flushed again");
     }
 
     #[test]

@@ -295,8 +295,8 @@ fn a_reset_by_one_thread_is_survived_by_others() {
     });
     // Nobody opens one while another thread's failure is still to be mended.
     let chunks = [0_u64, 1, 2].map(|thread| (thread, chunk_of(&controller, 3)));
-    std::thread::scope(|scope| {
-        for (thread, mut chunk) in chunks {
+    let chunks = std::thread::scope(|scope| {
+        let threads = chunks.map(|(thread, mut chunk)| {
             scope.spawn(move || {
                 for round in 0..100_u64 {
                     let first = thread * 150 + round;
@@ -305,10 +305,12 @@ fn a_reset_by_one_thread_is_survived_by_others() {
                     chunk.read(first, &mut read).unwrap();
                     assert_eq!(read, [(round + thread) as u8 | 1; BLOCK]);
                 }
-                chunk.close().unwrap();
-            });
-        }
+                chunk
+            })
+        });
+        threads.map(|thread| thread.join().unwrap())
     });
+    chunks.into_iter().for_each(|chunk| chunk.close().unwrap());
     for thread in 0..3_u64 {
         for round in 0..100_u64 {
             let block = (thread * 150 + round) as usize;

@@ -147,12 +147,12 @@ fn a_reader_that_sleeps_is_woken() {
 #[test]
 fn a_write_that_no_flush_carried_is_lost_with_the_controller() {
     loom::model(|| {
-        let unflushed = Arc::new(unflushed::Unflushed::new());
+        let unflushed = std::sync::Arc::new(unflushed::Unflushed::new());
         // An earlier write, so that the note is there already.
         unflushed.note_write();
         let cached = Arc::new(AtomicU64::new(0));
         let writer = {
-            let (unflushed, cached) = (Arc::clone(&unflushed), Arc::clone(&cached));
+            let (unflushed, cached) = (std::sync::Arc::clone(&unflushed), Arc::clone(&cached));
             thread::spawn(move || {
                 cached.store(1, Ordering::Release);
                 // The controller has the write before anybody sees that it has completed.
@@ -164,9 +164,7 @@ fn a_write_that_no_flush_carried_is_lost_with_the_controller() {
         // The controller flushes what is in its cache when the flush comes, which is after the note.
         fence(Ordering::SeqCst);
         carried |= cached.load(Ordering::Acquire);
-        if before {
-            unflushed.end_flush(true);
-        }
+        before.into_iter().for_each(unflushed::Carried::succeed);
         writer.join().unwrap();
         unflushed.lose();
         assert!(carried == 1 || unflushed.losses() == 1);
@@ -177,14 +175,12 @@ fn a_write_that_no_flush_carried_is_lost_with_the_controller() {
 #[test]
 fn whoever_gives_a_controller_up_sees_what_was_lost() {
     loom::model(|| {
-        let unflushed = Arc::new(unflushed::Unflushed::new());
+        let unflushed = std::sync::Arc::new(unflushed::Unflushed::new());
         unflushed.note_write();
         let flusher = {
-            let unflushed = Arc::clone(&unflushed);
+            let unflushed = std::sync::Arc::clone(&unflushed);
             thread::spawn(move || {
-                if unflushed.begin_flush() {
-                    unflushed.end_flush(false);
-                }
+                drop(unflushed.begin_flush());
                 unflushed.lose();
             })
         };

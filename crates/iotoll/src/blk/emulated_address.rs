@@ -1,7 +1,7 @@
 //! The name of a disk that is emulated in this process: `emulated:BLOCKS`, or `emulated:BLOCKSxPATHS` for several controllers to it.
 
 use anyhow::Context;
-use nvme::emulated::{Machine, MachineBuilder};
+use nvme::emulated::{Machine, MachineBuilder, MachineError};
 
 /// Begins the name.
 const EMULATED: &str = "emulated:";
@@ -17,7 +17,7 @@ const PATHS_MAX: usize = 4;
 pub(super) struct EmulatedDisk {
     blocks: u64,
     /// Controllers.
-    pub(super) paths: usize,
+    paths: usize,
 }
 
 impl EmulatedDisk {
@@ -43,8 +43,15 @@ impl EmulatedDisk {
         self.blocks << BLOCK_SHIFT
     }
 
-    /// The machine to open.
-    pub(super) fn builder(self) -> MachineBuilder {
-        Machine::builder(self.blocks, BLOCK_SHIFT)
+    /// Opens its controllers, with what else `build` gives them. Several may share the disk.
+    pub(super) fn open(
+        self,
+        build: impl FnOnce(MachineBuilder) -> MachineBuilder,
+    ) -> Result<Vec<Machine>, MachineError> {
+        let builder = build(Machine::builder(self.blocks, BLOCK_SHIFT));
+        match self.paths {
+            1 => Ok(vec![builder.open()?]),
+            paths => builder.open_paths(paths),
+        }
     }
 }

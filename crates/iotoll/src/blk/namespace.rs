@@ -16,6 +16,7 @@ use super::emulated_address::EmulatedDisk;
 use super::target::MEMORY_BYTES;
 use crate::cli::{BlkNamespace, BlkNamespaceList, NvmeController};
 use crate::output::{self, Lines, Outcome};
+use anyhow::Context;
 use listing::{Document, Listing};
 use nvme::Controller;
 use nvme::takeover::{Candidate, Root};
@@ -85,8 +86,10 @@ fn drive<T>(
 ) -> anyhow::Result<T> {
     let NvmeController { address, consent } = controller;
     if let Some(disk) = EmulatedDisk::of(address)? {
-        let machine = disk.builder().unallocated_bytes(disk.bytes()).open()?;
-        return use_controller(&Arc::new(Mutex::new(machine.controller)));
+        // The others are kept, so that namespaces can be attached to them.
+        let mut machines = disk.open(|builder| builder.unallocated_bytes(disk.bytes()))?.into_iter();
+        let first = machines.next().context("no emulated controller")?;
+        return use_controller(&Arc::new(Mutex::new(first.controller)));
     }
     let root = Root::default();
     let candidate = find_candidate(&root, address)?;

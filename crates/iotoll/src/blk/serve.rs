@@ -3,7 +3,7 @@
 use super::data_loss::{BlockRange, DataLoss};
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
 use super::emulated_address::EmulatedDisk;
-use super::target::overwrite_refusals;
+use super::target::{expect_no_zones, overwrite_refusals};
 use crate::cli::{BlkServe, NvmeController, ServeWait, ShareArgument};
 use crate::interrupt::stop_flag;
 use crate::output::{self, Outcome};
@@ -46,11 +46,7 @@ pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
 
 /// Serves a disk whose controllers are emulated in this process.
 fn serve_emulated(args: &BlkServe, disk: EmulatedDisk, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let builder = disk.builder().memory_bytes(2 * memory_bytes(args));
-    let machines = match disk.paths {
-        1 => vec![builder.open()?],
-        paths => builder.open_paths(paths)?,
-    };
+    let machines = disk.open(|builder| builder.memory_bytes(2 * memory_bytes(args)))?;
     let path = |machine: Machine| {
         let namespace = machine.namespace().context("the emulated controller has no namespace")?;
         let interrupts = match args.wait {
@@ -125,10 +121,19 @@ fn serve_driven(
     let has_served = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| give_back(adapters, &has_served));
-        let served = serve(args, paths, args.is_writable(), stop);
-        has_served.store(true, Ordering::Relaxed);
-        served
+        // Also where this ends by a panic.
+        let _end = SetWhenDropped(&has_served);
+        serve(args, paths, args.is_writable(), stop)
     })
+}
+
+/// Sets a flag at its end.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Closes adapters that the system wants back, while others are paths to the disk.
@@ -152,6 +157,9 @@ fn give_back(adapters: &mut Vec<DrivenAdapter>, has_served: &AtomicBool) {
 /// can change it.
 fn check_paths(args: &BlkServe, paths: &[DiskPath]) -> anyhow::Result<()> {
     let mut chunk = Chunk::open(paths, 1, 64 << 10, RetryPolicy::default())?;
+    if args.is_writable() {
+        paths.iter().try_for_each(|path| expect_no_zones(&path.namespace))?;
+    }
     let loss =
         paths.first().filter(|_| args.is_writable()).map(|DiskPath { controller, namespace, .. }| {
             let identity = Controller::lock(controller).identity().clone();

@@ -69,6 +69,16 @@ fn expect_blocks(chunk: &Chunk, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Fails if a namespace has zones, in which blocks can be written in one order only.
+pub(super) fn expect_no_zones(namespace: &Namespace) -> anyhow::Result<()> {
+    ensure!(
+        namespace.zones.is_none(),
+        "namespace {} has zones, each of which is written from its first block on: it can only be read here",
+        namespace.number
+    );
+    Ok(())
+}
+
 /// The blocks that a write will change. Fails if they exceed the disk, before any is written.
 fn expect_room(args: &BlkWrite, input: &Input, chunk: &Chunk) -> anyhow::Result<BlockRange> {
     let blocks = blocks_to_write(args, input, chunk.block_bytes())?;
@@ -225,6 +235,11 @@ impl Target {
         fail_if_refused(write_refusals(&root, &candidate, args, input)?)?;
         let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
         let namespace = adapter.namespace(target_args.namespace)?;
+        if let Err(error) = expect_no_zones(&namespace) {
+            // The refusal matters more to the user than an error while closing.
+            let _ = adapter.close();
+            return Err(error);
+        }
         let identity = Controller::lock(&adapter.adapter.controller()).identity().clone();
         let mut target = Self::open_namespace(target_args, adapter, namespace)?;
         let refusal = expect_room(args, input, &target.chunk).map(|blocks| {
@@ -254,5 +269,22 @@ impl Target {
         let queue_deleted = self.chunk.close().context("the queue pair was not deleted");
         let rebound = self.adapter.map_or(Ok(()), DrivenAdapter::close);
         queue_deleted.and(rebound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use nvme::emulated::{Machine, ZoneOptions};
+
+    #[test]
+    fn a_disk_with_zones_is_not_written() {
+        let plain = Machine::open(64, 12).unwrap();
+        assert!(expect_no_zones(&plain.namespace().unwrap()).is_ok());
+        let zoned = Machine::builder(64, 12).zones(ZoneOptions::whole(16)).open().unwrap();
+        let error = expect_no_zones(&zoned.namespace().unwrap()).unwrap_err();
+        assert!(error.to_string().starts_with("namespace 1 has zones"), "{error}");
     }
 }

@@ -21,6 +21,9 @@ pub enum AsyncError {
     /// An append was in flight at a reset: it was executed once or not at all. A zone report tells by the write pointer.
     #[error("the controller was reset while it appended to a zone: the data were written once or not at all")]
     CutOff,
+    /// The controller reports more zones than can be returned at once.
+    #[error("more than 2^20 zones; expected less, or to be asked for a part")]
+    TooManyZones,
     /// The data are longer than a request's buffer.
     #[error(transparent)]
     Memory(#[from] NoMemory),

@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// What a broker takes at most.
@@ -117,7 +117,30 @@ impl Broker {
             workers.push(worker);
             desks.push(desk);
         }
+        // Their queues have the controllers now, as long as they are not lost.
+        self.paths.clear();
         let mut threads = Vec::new();
+        let begun = self.begin(workers, &desks, &mut threads, stop, on_event);
+        if begun.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let end = |thread: JoinHandle<Result<(), BrokerError>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let ended: Vec<_> = threads.into_iter().map(end).collect();
+        begun?;
+        ended.into_iter().collect()
+    }
+
+    /// Starts the threads that serve. Those of `threads` are to be waited for.
+    fn begin(
+        &self,
+        workers: Vec<Worker>,
+        desks: &[Desk],
+        threads: &mut Vec<JoinHandle<Result<(), BrokerError>>>,
+        stop: &Arc<AtomicBool>,
+        on_event: &EventHandler,
+    ) -> Result<(), BrokerError> {
         for worker in workers {
             let (stop, on_event) = (Arc::clone(stop), Arc::clone(on_event));
             threads.push(spawn("iotoll-broker", move || worker.run(&stop, &on_event))?);
@@ -130,13 +153,7 @@ impl Broker {
             // A client may hold it up, so nobody waits for it.
             drop(spawn("iotoll-doorman", move || doorman.run(&stop))?);
         }
-        // Their queues have the controllers now, as long as they are not lost.
-        self.paths.clear();
-        let end = |thread: JoinHandle<Result<(), BrokerError>>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let ended: Vec<_> = threads.into_iter().map(end).collect();
-        ended.into_iter().collect()
+        Ok(())
     }
 
     /// A queue of the controller for a worker.

@@ -198,10 +198,10 @@ impl Session {
 
     /// Ends a flush. It fails if writes were lost with a path, of whichever client, that this one was not told of.
     pub(super) fn end_flush(&mut self, slot: u16, error: Option<&ChunkError>) {
-        // The disk tells each loss only once, but perhaps to another client.
-        let error = error.filter(|error| !matches!(error, ChunkError::PathLost));
+        // The disk tells each loss only once, perhaps to another client.
+        let is_lost = self.losses.tell();
         let outcome = match error {
-            None if self.losses.tell() => Outcome::WritesLost,
+            None if is_lost => Outcome::WritesLost,
             error => Outcome::of(error),
         };
         self.end(slot, outcome);

@@ -67,6 +67,7 @@ impl Chunk {
         for path in paths {
             match path.drive(requests, request_bytes, retry_policy) {
                 Ok(drive) => drives.push(drive),
+                Err(error @ ChunkError::Nvme(NvmeError::WantedBack)) => broken = Some(error),
                 Err(error) if Controller::lock(&path.controller).check_working().is_err() => {
                     broken = Some(error)
                 }

@@ -7,10 +7,11 @@ use crate::controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions}
 use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
+use crate::unflushed::{Carried, Unflushed};
 use dma::{MemoryAddress, Ram};
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Timeouts and retries of commands.
@@ -95,6 +96,10 @@ pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The clock is read after this many polls that all found completions, and after each that found none.
 const BUSY_POLLS: u32 = 64;
 
+/// The longest wait for the last flush of a controller that is left: requests of other paths wait too.
+#[cfg(target_os = "linux")]
+const LAST_FLUSH_MAX: Duration = Duration::from_secs(1);
+
 /// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
@@ -136,6 +141,12 @@ pub struct Drive {
     next_tick: Instant,
     /// Polls since the last one without a completion.
     busy_polls: u32,
+    /// What is known of writes in the controller's cache; `None` for one without a volatile cache.
+    unflushed: Option<Arc<Unflushed>>,
+    /// Flushes in flight that have something to flush, by request slot.
+    flushes: Vec<(u16, Carried)>,
+    /// The controller works, but the system wants it back.
+    is_leaving: bool,
 }
 
 impl Drive {
@@ -168,6 +179,8 @@ impl Drive {
             }
         };
         let ram = guard.ram();
+        let has_write_cache = guard.identity().has_write_cache;
+        let unflushed = has_write_cache.then(|| guard.unflushed(namespace.number));
         drop(guard);
         let (tick, now) = (retry_policy.timeout / TICKS, Instant::now());
         Ok(Self {
@@ -190,6 +203,9 @@ impl Drive {
             failed: Vec::new(),
             next_tick: now + tick,
             busy_polls: 0,
+            unflushed,
+            flushes: Vec::new(),
+            is_leaving: false,
         })
     }
 
@@ -229,12 +245,27 @@ impl Drive {
     #[inline(always)]
     pub(super) fn begin(&mut self, slot: u16, operation: Operation, from: &[u8]) -> Result<(), ChunkError> {
         if let Some(why) = &self.lost {
-            return Err(ChunkError::Abandoned { why: why.clone() });
+            // A controller that is being left is flushed as long as it has not been.
+            if !self.is_leaving || operation != Operation::Flush {
+                return Err(ChunkError::Abandoned { why: why.clone() });
+            }
         }
         if !from.is_empty() {
             self.ram.write(self.buffer_address(slot), from)?;
         }
-        self.submit(Pending { slot, operation, retries: 0, resets: 0, was_aborted: false })
+        let pending = Pending { slot, operation, retries: 0, resets: 0, was_aborted: false };
+        if operation == Operation::Flush {
+            return self.begin_flush(pending);
+        }
+        self.submit(pending)
+    }
+
+    /// Submits a flush, after a note of what it carries: what is written later may not be in it.
+    fn begin_flush(&mut self, pending: Pending) -> Result<(), ChunkError> {
+        let carried = self.unflushed.as_ref().and_then(Unflushed::begin_flush);
+        self.submit(pending)?;
+        self.flushes.extend(carried.map(|carried| (pending.slot, carried)));
+        Ok(())
     }
 
     /// Rings the doorbell for the submitted requests.
@@ -313,19 +344,26 @@ impl Drive {
     ) -> Result<usize, ChunkError> {
         let (mut taken, mut is_sent) = (self.exhausted.len(), false);
         for slot in self.exhausted.drain(..) {
+            take_flush(&mut self.flushes, slot);
             ended(slot, Err(ChunkError::TooManyResets { resets: self.retry_policy.resets }));
         }
         // A retry may reuse a completed identifier at once, so collect all failures before sending anything.
         let (pending, failed, resets) =
             (&mut self.pending, &mut self.failed, &mut self.resets_without_completion);
+        let (unflushed, flushes) = (&self.unflushed, &mut self.flushes);
         let polled = self.queue.poll(usize::MAX, |one| {
             let place = &mut pending[one.id.slot()];
             let Some(command) = place else { return };
             *resets = 0;
             if one.status.is_success() {
-                let slot = command.slot;
+                let Pending { slot, operation, .. } = *command;
                 *place = None;
                 taken += 1;
+                if operation.writes() {
+                    unflushed.iter().for_each(|unflushed| unflushed.note_write());
+                } else if operation == Operation::Flush {
+                    take_flush(flushes, slot).into_iter().for_each(Carried::succeed);
+                }
                 ended(slot, Ok(()));
             } else {
                 failed.extend(place.take().map(|command| (command, one.status)));
@@ -340,8 +378,10 @@ impl Drive {
                     self.events.retries += 1;
                     is_sent = true;
                     let Err(error) = again else { continue };
+                    take_flush(&mut self.flushes, pending.slot);
                     ended(pending.slot, Err(error));
                 } else {
+                    take_flush(&mut self.flushes, pending.slot);
                     ended(pending.slot, Err(ChunkError::Status(status)));
                 }
                 taken += 1;
@@ -365,21 +405,7 @@ impl Drive {
     fn check_timeouts(&mut self, now: Instant) -> Result<(), ChunkError> {
         if now.duration_since(self.last_check) >= self.check_interval {
             self.last_check = now;
-            let controller = Controller::lock(&self.controller);
-            let working = controller.check_working();
-            #[cfg(target_os = "linux")]
-            let is_wanted_back = controller.is_wanted_back();
-            drop(controller);
-            #[cfg(target_os = "linux")]
-            if is_wanted_back && self.lost.is_none() {
-                // What is in flight ends, but nothing more is begun.
-                self.lost = Some(NvmeError::WantedBack.to_string());
-            }
-            match working {
-                Err(NvmeError::Gone) => return Err(NvmeError::Gone.into()),
-                Err(_) => self.reset()?,
-                Ok(()) => {}
-            }
+            self.check_controller()?;
         }
         if now < self.next_tick {
             return Ok(());
@@ -400,6 +426,30 @@ impl Drive {
             }
         }
         if self.queue.overdue(2 * TICKS).next().is_some() { self.reset() } else { Ok(()) }
+    }
+
+    /// Checks that the controller works, and is not wanted back. While another thread executes an admin command, which may take long, it does not look.
+    fn check_controller(&mut self) -> Result<(), ChunkError> {
+        let controller = match self.controller.try_lock() {
+            Ok(controller) => controller,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        let working = controller.check_working();
+        #[cfg(target_os = "linux")]
+        let is_wanted_back = controller.is_wanted_back();
+        drop(controller);
+        #[cfg(target_os = "linux")]
+        if is_wanted_back && self.lost.is_none() {
+            // What is in flight ends, but nothing more is begun.
+            self.lost = Some(NvmeError::WantedBack.to_string());
+            self.is_leaving = true;
+        }
+        match working {
+            Err(NvmeError::Gone) => Err(NvmeError::Gone.into()),
+            Err(_) => self.reset(),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Resets the controller, unless another thread already did, and renews the queue.
@@ -448,6 +498,8 @@ impl Drive {
     fn fail_all(&mut self, error: ChunkError, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) {
         let why = error.to_string();
         self.queue.abandon();
+        self.flushes.clear();
+        self.unflushed.iter().for_each(|unflushed| unflushed.lose());
         let mut first = Some(error);
         let slots = self.pending.iter_mut().filter_map(Option::take).map(|pending| pending.slot);
         for slot in slots.chain(self.exhausted.drain(..)) {
@@ -491,15 +543,41 @@ impl Drive {
         data
     }
 
-    /// Flushes the controller's volatile cache, while nothing else is in flight. Waits as long as for any command, but does not retry.
+    /// Whether writes to the controller, by any queue, may not have been flushed.
     #[cfg(target_os = "linux")]
-    pub(super) fn flush_alone(&mut self) -> Result<(), ChunkError> {
+    pub(super) fn unflushed(&self) -> Option<&Arc<Unflushed>> {
+        self.unflushed.as_ref()
+    }
+
+    /// Leaves the controller when nothing is in flight. One that works is flushed, so that nothing that it has cached is lost, for which this waits.
+    #[cfg(target_os = "linux")]
+    pub(super) fn leave(mut self) {
+        if !self.is_leaving || Controller::lock(&self.controller).check_working().is_err() {
+            return;
+        }
+        if let Some(carried) = self.unflushed.as_ref().and_then(Unflushed::begin_flush) {
+            match self.flush_alone() {
+                Ok(()) => carried.succeed(),
+                Err(_) => {
+                    drop(carried);
+                    self.unflushed.iter().for_each(|unflushed| unflushed.lose());
+                }
+            }
+        }
+        // It is not used any more, whatever comes of this.
+        let _ = self.close();
+    }
+
+    /// Flushes the controller's volatile cache, while nothing else is in flight.
+    #[cfg(target_os = "linux")]
+    fn flush_alone(&mut self) -> Result<(), ChunkError> {
+        let limit = self.retry_policy.timeout.min(LAST_FLUSH_MAX);
         let (id, begun) = (self.queue.flush(&self.namespace)?, Instant::now());
         self.queue.ring_doorbell();
         let mut status = None;
         while status.is_none() {
-            if begun.elapsed() > self.retry_policy.timeout {
-                return Err(NvmeError::TimedOut { what: "flushed", limit: self.retry_policy.timeout }.into());
+            if begun.elapsed() > limit {
+                return Err(NvmeError::TimedOut { what: "flushed", limit }.into());
             }
             self.queue.poll(usize::MAX, |done| status = (done.id == id).then_some(done.status))?;
             std::hint::spin_loop();
@@ -513,6 +591,12 @@ impl Drive {
         controller.delete(self.queue)?;
         Ok(controller.free(self.buffer)?)
     }
+}
+
+/// The flush of a request slot that has ended, if it had something to flush.
+fn take_flush(flushes: &mut Vec<(u16, Carried)>, slot: u16) -> Option<Carried> {
+    let place = flushes.iter().position(|(of, _)| *of == slot)?;
+    Some(flushes.swap_remove(place).1)
 }
 
 #[cfg(test)]

@@ -42,8 +42,10 @@ struct Routed {
     path: usize,
     /// Paths on which a flush is in flight; 0 for another operation, which is on one.
     parts: usize,
-    /// Paths where that flush had something to flush.
-    flushed: Vec<usize>,
+    /// A part of that flush has succeeded.
+    has_flushed: bool,
+    /// Why a part of it has failed that had nothing to flush.
+    path_error: Option<ChunkError>,
     /// Paths that it has left.
     moves: usize,
     /// Why a part has failed.
@@ -51,13 +53,13 @@ struct Routed {
 }
 
 impl Path {
-    /// Ends a flush that had something to flush.
-    fn end_flush(&self, has_succeeded: bool) {
-        self.unflushed.iter().for_each(|unflushed| unflushed.end_flush(has_succeeded));
+    /// Whether writes of any queue to the controller may not have been flushed.
+    fn is_dirty(&self) -> bool {
+        self.unflushed.as_ref().is_some_and(|unflushed| unflushed.is_dirty())
     }
 }
 
-/// A namespace that several controllers of a subsystem share, for a [`Chunk`](super::Chunk) of one thread, which polls.
+/// A namespace that several controllers of a subsystem share, for a [`Chunk`](super::Chunk) of one thread.
 #[derive(Debug)]
 pub struct Paths {
     paths: Vec<Path>,
@@ -70,6 +72,8 @@ pub struct Paths {
     turn: usize,
     /// What happened on lost paths, and requests that have gone on through another path.
     past: Events,
+    /// Paths that this has no queue of, because their controllers did not work when it was opened.
+    others: Vec<Arc<Unflushed>>,
     /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from.
     losses: LossReader,
     /// What the paths have ended in one round; kept to avoid an allocation for each.
@@ -106,15 +110,18 @@ impl Paths {
         let requests = drives.iter().map(Drive::requests).min().unwrap_or(0);
         let request_bytes = drives.iter().map(Drive::request_bytes).min().unwrap_or(0);
         let path = |drive: Drive| {
-            let mut controller = Controller::lock(drive.controller());
-            let has_write_cache = controller.identity().has_write_cache;
-            let unflushed = has_write_cache.then(|| controller.unflushed(drive.namespace().number));
-            drop(controller);
+            let unflushed = drive.unflushed().map(Arc::clone);
             Path { drive: Some(drive), left: Vec::new(), unflushed }
         };
+        let paths: Vec<Path> = drives.into_iter().map(path).collect();
+        let is_own = |other: &Arc<Unflushed>| {
+            paths.iter().any(|path| path.unflushed.as_ref().is_some_and(|own| Arc::ptr_eq(own, other)))
+        };
+        let others = losses.paths().filter(|other| !is_own(other)).map(Arc::clone).collect();
         Ok(Self {
             namespace,
-            paths: drives.into_iter().map(path).collect(),
+            paths,
+            others,
             losses,
             routed: (0..requests).map(|_| Routed::default()).collect(),
             request_bytes,
@@ -166,29 +173,23 @@ impl Paths {
 
     /// Begins a flush on all paths: each controller may have a cache of its own.
     fn begin_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
-        let (mut parts, mut flushed) = (0, Vec::new());
+        // Writes of other queues to controllers that this one does not reach.
+        let mut is_complete = !self.others.iter().any(|other| other.is_dirty());
+        let mut parts = 0;
         for place in 0..self.paths.len() {
-            let path = &mut self.paths[place];
-            let Some(drive) = &mut path.drive else { continue };
-            // Before it is sent: what is written after this may not be in it.
-            let has_unflushed = path.unflushed.as_ref().is_some_and(|unflushed| unflushed.begin_flush());
-            match drive.begin(slot, Operation::Flush, &[]) {
-                Ok(()) => {
-                    parts += 1;
-                    flushed.extend(has_unflushed.then_some(place));
-                }
-                Err(_) => {
-                    if has_unflushed {
-                        path.end_flush(false);
-                    }
-                    // One that is being left has requests in flight. This flush does not carry its writes.
-                    path.unflushed.iter().for_each(|unflushed| unflushed.lose());
+            let Path { drive, .. } = &mut self.paths[place];
+            match drive.as_mut().map(|drive| drive.begin(slot, Operation::Flush, &[])) {
+                Some(Ok(())) => parts += 1,
+                Some(Err(_)) => {
+                    is_complete &= !self.paths[place].is_dirty();
                     self.note_if_lost(place);
                 }
+                None => is_complete &= !self.paths[place].is_dirty(),
             }
         }
+        let error = (!is_complete).then_some(ChunkError::PathLost);
         self.routed[usize::from(slot)] =
-            Routed { operation: Some(Operation::Flush), path: 0, parts, flushed, moves: 0, error: None };
+            Routed { operation: Some(Operation::Flush), parts, error, ..Routed::default() };
         if parts == 0 { Err(all_lost()) } else { Ok(()) }
     }
 
@@ -210,7 +211,7 @@ impl Paths {
     /// Lets a path go whose controller was given up and has nothing in flight.
     fn note_if_lost(&mut self, place: usize) {
         let path = &mut self.paths[place];
-        let Some(mut drive) = path.drive.take_if(|drive| drive.lost().is_some()) else { return };
+        let Some(drive) = path.drive.take_if(|drive| drive.lost().is_some()) else { return };
         if let (Some(events), Some(interrupt)) = (&self.events, drive.as_fd()) {
             // One that stays would only wake the thread in vain.
             let _ = epoll::delete(events, interrupt);
@@ -218,21 +219,7 @@ impl Paths {
         // Results may not have been fetched.
         path.left = drive.data_of_slots(self.routed.len(), self.request_bytes);
         self.past = self.past + drive.events();
-        let is_wanted_back = {
-            let controller = Controller::lock(drive.controller());
-            controller.is_wanted_back() && controller.check_working().is_ok()
-        };
-        if let Some(unflushed) = &path.unflushed {
-            // Such a controller works: nothing that it has cached need be lost.
-            if is_wanted_back && unflushed.begin_flush() {
-                unflushed.end_flush(drive.flush_alone().is_ok());
-            }
-            unflushed.lose();
-        }
-        if is_wanted_back {
-            // It is not used any more, whatever comes of this.
-            let _ = drive.close();
-        }
+        drive.leave();
     }
 
     /// Rings the doorbells for the submitted requests.
@@ -304,10 +291,6 @@ impl Paths {
             drive.process_completions(Wait::No, &mut |slot, result| parts.push((place, slot, result)));
             has_lost |= drive.lost().is_some();
         }
-        // Before the loss is noted: writes that have completed on a path that is lost now count as its, and so do flushes that have failed.
-        for (place, slot, result) in &parts {
-            self.note_cached(*place, *slot, result.is_ok());
-        }
         if has_lost {
             (0..self.paths.len()).for_each(|place| self.note_if_lost(place));
         }
@@ -323,23 +306,6 @@ impl Paths {
         number
     }
 
-    /// Notes what a part that has ended means for the controller's write cache.
-    fn note_cached(&mut self, place: usize, slot: u16, has_succeeded: bool) {
-        let (routed, path) = (&mut self.routed[usize::from(slot)], &self.paths[place]);
-        match routed.operation {
-            Some(Operation::Flush) => {
-                if let Some(at) = routed.flushed.iter().position(|flushed| *flushed == place) {
-                    routed.flushed.swap_remove(at);
-                    path.end_flush(has_succeeded);
-                }
-            }
-            Some(operation) if has_succeeded && operation.writes() => {
-                path.unflushed.iter().for_each(|unflushed| unflushed.note_write());
-            }
-            _ => {}
-        }
-    }
-
     /// Notes that a part of a request has ended. Returns the request's result, unless it goes on.
     fn end_part(
         &mut self,
@@ -351,8 +317,12 @@ impl Paths {
         if let Some(Operation::Flush) = routed.operation {
             routed.parts -= 1;
             match result {
-                Err(error) if !is_of_path(&error) => routed.error = Some(error),
-                _ => {}
+                Ok(()) => routed.has_flushed = true,
+                // Where nothing was to be flushed, another path's flush is enough.
+                Err(error) if is_of_path(&error) && !self.paths[place].is_dirty() => {
+                    routed.path_error = Some(error);
+                }
+                Err(error) => routed.error = routed.error.take().or(Some(error)),
             }
             return (routed.parts == 0).then(|| self.end_flush(slot));
         }
@@ -367,9 +337,11 @@ impl Paths {
 
     /// The result of a flush that has ended on all paths: an error if one had writes and is lost.
     fn end_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
-        match self.routed[usize::from(slot)].error.take() {
+        let routed = &mut self.routed[usize::from(slot)];
+        let (error, path_error, has_flushed) =
+            (routed.error.take(), routed.path_error.take(), routed.has_flushed);
+        match error.or(path_error.filter(|_| !has_flushed)) {
             Some(error) => Err(error),
-            None if self.lost().is_some() => Err(all_lost()),
             None if self.losses.tell() => Err(ChunkError::PathLost),
             None => Ok(()),
         }
@@ -416,8 +388,6 @@ impl Paths {
 
     /// Deletes the queues of the paths that are not lost.
     pub(super) fn close(self) -> Result<(), ChunkError> {
-        let in_flight = self.routed.iter().flat_map(|routed| &routed.flushed);
-        in_flight.for_each(|place| self.paths[*place].end_flush(false));
         self.paths.into_iter().filter_map(|path| path.drive).try_for_each(Drive::close)
     }
 }

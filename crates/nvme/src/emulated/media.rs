@@ -9,6 +9,7 @@ use crate::spec::status::Status;
 use crate::spec::zone::{self, REPORT_HEADER_BYTES, ZONE_BYTES, ZoneAction, ZoneState};
 use crate::walk;
 use dma::SoftwareAdapter;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Identifier of the namespace that there is at first.
@@ -27,7 +28,10 @@ pub(super) struct Media {
     pub(super) namespace: Namespace,
     /// What reads see: the media, with what the write cache has.
     disk: Vec<u8>,
-    cache: WriteCache,
+    /// Each controller has a volatile write cache of its own.
+    caches: BTreeMap<u16, WriteCache>,
+    /// The controller whose command is executed.
+    controller: u16,
     pub(super) zones: Option<Zones>,
 }
 
@@ -35,7 +39,7 @@ impl Media {
     /// A disk of zeros.
     pub(super) fn new(namespace: Namespace) -> Self {
         let disk = vec![0; namespace.bytes() as usize];
-        Self { namespace, disk, cache: WriteCache::default(), zones: None }
+        Self { namespace, disk, caches: BTreeMap::new(), controller: 0, zones: None }
     }
 
     /// Divides the disk into empty zones.
@@ -48,14 +52,19 @@ impl Media {
         &self.disk
     }
 
-    /// Writes the cache to the media.
-    pub(super) fn flush(&mut self) {
-        self.cache.flush();
+    /// Writes a controller's cache to the media.
+    pub(super) fn flush(&mut self, controller: u16) {
+        self.caches.entry(controller).or_default().flush();
     }
 
-    /// Loses the write cache.
-    pub(super) fn lose_cache(&mut self) {
-        for (block, bytes) in self.cache.lose() {
+    /// Writes blocks of all caches to the media.
+    fn write_back(&mut self, blocks: &Range<u64>) {
+        self.caches.values_mut().for_each(|cache| cache.write_back(blocks.clone()));
+    }
+
+    /// Loses a controller's cache.
+    pub(super) fn lose_cache(&mut self, controller: u16) {
+        for (block, bytes) in self.caches.remove(&controller).unwrap_or_default().lose() {
             let at = (block * self.namespace.block_bytes()) as usize;
             self.disk[at..at + bytes.len()].copy_from_slice(&bytes);
         }
@@ -66,8 +75,10 @@ impl Media {
         &mut self,
         adapter: &SoftwareAdapter,
         identity: &Controller,
+        controller: u16,
         command: &Command,
     ) -> (Status, u64) {
+        self.controller = controller;
         match (&mut self.zones, command.opcode()) {
             (Some(_), zoned::APPEND) => self.append(adapter, command),
             (Some(_), zoned::MANAGEMENT_SEND) => (self.manage_zones(command), 0),
@@ -95,7 +106,7 @@ impl Media {
         let is_cached = self.is_cached(identity, command);
         match command.opcode() {
             nvm::FLUSH => {
-                self.flush();
+                self.flush(self.controller);
                 Status::SUCCESS
             }
             nvm::DATASET_MANAGEMENT => self.deallocate(adapter, identity, command),
@@ -184,10 +195,10 @@ impl Media {
         }
         if is_cached {
             for (block, media) in blocks.zip(self.disk[range.clone()].chunks(block_bytes)) {
-                self.cache.take_block(block, media);
+                self.caches.entry(self.controller).or_default().take_block(block, media);
             }
         } else {
-            self.cache.write_back(blocks);
+            self.write_back(&blocks);
         }
         write(&mut self.disk[range]);
         Status::SUCCESS
@@ -226,7 +237,7 @@ impl Media {
         };
         if command.opcode() == nvm::READ {
             if command.forces_unit_access() {
-                self.cache.write_back(self.blocks(&range));
+                self.write_back(&self.blocks(&range));
             }
             return write_memory(adapter, &pieces, &self.disk[range]);
         }

@@ -2,9 +2,7 @@
 
 use super::Fault;
 use super::maintenance::Maintenance;
-use super::media::{
-    Media, TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, read_memory, write_memory,
-};
+use super::media::{TRANSFER_PAGES_SHIFT, data_pieces, dwords, first_block, read_memory, write_memory};
 use super::subsystem::{NAMESPACES_MAX, Subsystem};
 use super::zones::Zones;
 use crate::spec::command::{COMMAND_BYTES, Command, admin};
@@ -131,7 +129,7 @@ impl State {
         let was_enabled = self.configuration.is_enabled();
         self.configuration = configuration;
         if configuration.is_shutting_down() {
-            self.subsystem().all_media_mut().for_each(Media::flush);
+            self.subsystem().all_media_mut().for_each(|media| media.flush(self.controller));
             self.status |= SHUT_DOWN;
         }
         match (was_enabled, configuration.is_enabled()) {
@@ -145,7 +143,7 @@ impl State {
     pub(super) fn lose_power(&mut self) {
         self.configuration = Configuration::default();
         self.clear_state();
-        self.subsystem().all_media_mut().for_each(Media::lose_cache);
+        self.subsystem().all_media_mut().for_each(|media| media.lose_cache(self.controller));
     }
 
     /// Resets registers and queues as at power-on. The disk and the logs stay.

@@ -128,7 +128,7 @@ impl Subsystem {
         let number = command.namespace();
         let found = self.namespaces.get_mut(&number);
         match found.filter(|one| one.attached.contains(&controller)) {
-            Some(one) => one.media.execute(adapter, identity, command),
+            Some(one) => one.media.execute(adapter, identity, controller, command),
             // As QEMU's controllers: an NSID that can be, but is not active here, is an invalid field.
             None if (1..=NAMESPACES_MAX).contains(&number) => (Status::INVALID_FIELD.with_do_not_retry(), 0),
             None => (Status::INVALID_NAMESPACE.with_do_not_retry(), 0),

@@ -1,8 +1,9 @@
 //! Changes of namespaces that destroy no data: creation, attachment and detachment.
 
 use super::controllers_in_words;
+use crate::blk::emulated_address::EmulatedDisk;
 use crate::cli::{BlkNamespaceAttach, BlkNamespaceCreate, BlkNamespaceDetach};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use nvme::{Controller, NewNamespace};
 
 /// Creates a namespace. Returns what was done.
@@ -20,9 +21,12 @@ pub(super) fn create(
     let new = if shared { NewNamespace::shared(blocks, shift) } else { NewNamespace::private(blocks, shift) };
     let number = controller.create_namespace(&new).context("no namespace was created")?;
     if !attach {
-        return Ok(format!(
-            "namespace {number} was created, and is attached to no controller. Attach it: iotoll blk namespace attach {address} --namespace {number}"
-        ));
+        let done = format!("namespace {number} was created, and is attached to no controller");
+        return Ok(match EmulatedDisk::of(address)? {
+            // It is gone when this command ends.
+            Some(_) => done,
+            None => format!("{done}. Attach it: iotoll blk namespace attach {address} --namespace {number}"),
+        });
     }
     let this = controller.identity().controller;
     let attached = controller.attach_namespace(number, &[this]);
@@ -45,6 +49,10 @@ pub(super) fn detach(args: &BlkNamespaceDetach, controller: &mut Controller) -> 
     let number = args.namespace;
     let this = controller.identity().controller;
     let others: Vec<u16> = controllers.iter().copied().filter(|one| *one != this).collect();
+    let exist = controller.subsystem_controllers()?;
+    if let Some(none) = others.iter().find(|other| !exist.contains(other)) {
+        bail!("namespace {number} was not detached: the subsystem has no controller {none} (CNTLID)");
+    }
     ensure!(
         others.is_empty() || args.accept_shared,
         "namespace {number} was not detached: another host, or this one, may use it through controller {}; if that may fail, add: --accept-shared",
