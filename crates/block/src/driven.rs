@@ -4,7 +4,7 @@ use crate::BLOCK_BYTES;
 use crate::errno::{explain, say};
 use dma::vfio::Interface;
 use nvme::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
-use nvme::emulated::Machine;
+use nvme::emulated::{DiskName, DiskNameError, Machine};
 use nvme::{Adapter, Controller, Interrupts, Namespace};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -12,12 +12,6 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Begins the path of an emulated controller: `emulated:BLOCKS`, or `emulated:BLOCKSxPATHS` for several to one disk.
-const EMULATED: &str = "emulated:";
-/// Most blocks of an emulated disk, which are in this process's memory.
-const EMULATED_BLOCKS_MAX: u64 = 1 << 20;
-/// Most emulated controllers of a disk.
-const EMULATED_PATHS_MAX: usize = 4;
 /// Most bytes of one request. Longer commands consist of several.
 const REQUEST_BYTES: u64 = 32 << 10;
 /// Memory for the queues and buffers of a controller.
@@ -57,27 +51,18 @@ fn wants_interrupts() -> bool {
 enum Name<'a> {
     /// PCI addresses, and the number of a namespace.
     Adapters(Vec<&'a str>, Option<u32>),
-    /// Blocks and paths; `None` for numbers that can't be.
-    Emulated(Option<(u64, usize)>),
+    Emulated(Result<DiskName, DiskNameError>),
 }
 
 impl Name<'_> {
     /// `None` for a file's path.
     fn of(path: &Path) -> Option<Name<'_>> {
         let text = path.to_str()?;
-        match text.strip_prefix(EMULATED) {
-            Some(numbers) => Some(Name::Emulated(emulated_numbers(numbers))),
+        match DiskName::parse(text).transpose() {
+            Some(name) => Some(Name::Emulated(name)),
             None => pci_addresses(text).map(|(addresses, number)| Name::Adapters(addresses, number)),
         }
     }
-}
-
-/// The blocks and paths of `BLOCKS` or `BLOCKSxPATHS`.
-fn emulated_numbers(text: &str) -> Option<(u64, usize)> {
-    let (blocks, paths) = text.split_once('x').unwrap_or((text, "1"));
-    let blocks = blocks.parse().ok().filter(|blocks| (1..=EMULATED_BLOCKS_MAX).contains(blocks));
-    let paths = paths.parse().ok().filter(|paths| (1..=EMULATED_PATHS_MAX).contains(paths));
-    blocks.zip(paths)
 }
 
 /// The PCI addresses that a path is, such as `0000:3b:00.0` or `0000:3b:00.0+0000:5e:00.0`, and the namespace after them, as in
@@ -111,7 +96,7 @@ impl Driven {
                 let opened = addresses.into_iter().map(open_adapter).collect::<Result<Vec<_>, _>>();
                 opened.and_then(|opened| Self::new(name, opened, number))
             }
-            Name::Emulated(numbers) => emulate(numbers).and_then(|opened| Self::new(name, opened, None)),
+            Name::Emulated(disk) => emulate(disk).and_then(|opened| Self::new(name, opened, None)),
         })
     }
 
@@ -218,19 +203,9 @@ fn open_adapter(address: &str) -> Result<Opened, Errno> {
 }
 
 /// Controllers in this process behind IOMMUs in software.
-fn emulate(numbers: Option<(u64, usize)>) -> Result<Vec<Opened>, Errno> {
-    let (blocks, paths) = numbers.ok_or_else(|| {
-        let expected = format!("{EMULATED}BLOCKS or {EMULATED}BLOCKSxPATHS");
-        let text = format!(
-            "expected {expected} with 1 to {EMULATED_BLOCKS_MAX} blocks and 1 to {EMULATED_PATHS_MAX} paths"
-        );
-        say(text, Errno::INVAL)
-    })?;
-    let builder = Machine::builder(blocks, BLOCK_BYTES.trailing_zeros() as u8).memory_bytes(CONTROLLER_BYTES);
-    let machines = match paths {
-        1 => builder.open().map(|only| vec![only]),
-        _ => builder.open_paths(paths),
-    };
+fn emulate(disk: Result<DiskName, DiskNameError>) -> Result<Vec<Opened>, Errno> {
+    let disk = disk.map_err(|error| say(error.to_string(), Errno::INVAL))?;
+    let machines = disk.open(|builder| builder.memory_bytes(CONTROLLER_BYTES));
     let opened = |machine: Machine| {
         let interrupts = wants_interrupts().then(|| machine.queue_interrupts(INTERRUPTS_MAX as u16));
         let interrupts = interrupts.transpose().map_err(|_| Errno::MFILE)?;

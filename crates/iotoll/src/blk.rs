@@ -2,7 +2,6 @@
 
 mod data_loss;
 mod driven_adapter;
-mod emulated_address;
 #[cfg(test)]
 mod emulated_disk;
 mod error_group;

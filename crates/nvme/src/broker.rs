@@ -17,9 +17,9 @@
 //! other, as those that open the same device file. Virtual LUNs among them are locks on the share's [lock file](ServedDisk::locks). A client that dies
 //! may have requests in flight: the broker keeps the locks that its [queue holds](ServedDisk::queue) until they have ended.
 
+mod acceptor;
 mod area;
 mod client;
-mod doorman;
 mod memory;
 mod ring;
 mod server;

@@ -4,6 +4,7 @@
 //!
 //! [`Machine::open`] makes the controller, its memory and its IOMMU, and opens it.
 
+mod disk_name;
 mod machine;
 mod maintenance;
 mod media;
@@ -19,6 +20,7 @@ use crate::spec::registers::{self as register, Configuration};
 use crate::spec::self_test::SelfTestResult;
 use crate::spec::status::Status;
 use crate::spec::zone::ZoneState;
+pub use disk_name::{DiskName, DiskNameError};
 use dma::SoftwareAdapter;
 pub use machine::{Machine, MachineBuilder, MachineError};
 pub use maintenance::firmware_image;

@@ -12,13 +12,13 @@ mod deletion;
 pub(crate) mod listing;
 
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
-use super::emulated_address::EmulatedDisk;
 use super::target::MEMORY_BYTES;
 use crate::cli::{BlkNamespace, BlkNamespaceList, NvmeController};
 use crate::output::{self, Lines, Outcome};
 use anyhow::Context;
 use listing::{Document, Listing};
 use nvme::Controller;
+use nvme::emulated::DiskName;
 use nvme::takeover::{Candidate, Root};
 use std::sync::{Arc, Mutex};
 
@@ -85,7 +85,7 @@ fn drive<T>(
     use_controller: impl FnOnce(&Arc<Mutex<Controller>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let NvmeController { address, consent } = controller;
-    if let Some(disk) = EmulatedDisk::of(address)? {
+    if let Some(disk) = DiskName::parse(address)? {
         // The others are kept, so that namespaces can be attached to them.
         let mut machines = disk.open(|builder| builder.unallocated_bytes(disk.bytes()))?.into_iter();
         let first = machines.next().context("no emulated controller")?;

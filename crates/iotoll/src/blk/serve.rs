@@ -2,7 +2,6 @@
 
 use super::data_loss::{BlockRange, DataLoss};
 use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
-use super::emulated_address::EmulatedDisk;
 use super::target::{expect_no_zones, overwrite_refusals};
 use crate::cli::{BlkServe, NvmeController, ServeWait, ShareArgument};
 use crate::interrupt::stop_flag;
@@ -11,7 +10,7 @@ use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
 use nvme::broker::{Broker, BrokerEvent, EventHandler, Limits, Share};
 use nvme::chunk::{Chunk, DiskPath, RetryPolicy};
-use nvme::emulated::Machine;
+use nvme::emulated::{DiskName, Machine};
 use nvme::takeover::{Candidate, Root};
 use nvme::{Controller, Namespace};
 use std::fs::DirBuilder;
@@ -37,7 +36,7 @@ const FOLDER: &str = "/run/iotoll";
 /// Serves until a signal arrives.
 pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
     let stop = stop_flag().context("can't handle signals")?;
-    match EmulatedDisk::of(&args.disk.controller.address)? {
+    match DiskName::parse(&args.disk.controller.address)? {
         Some(disk) => serve_emulated(args, disk, &stop)?,
         None => serve_adapters(args, &stop)?,
     }
@@ -45,7 +44,7 @@ pub(super) fn run(args: &BlkServe) -> anyhow::Result<Outcome> {
 }
 
 /// Serves a disk whose controllers are emulated in this process.
-fn serve_emulated(args: &BlkServe, disk: EmulatedDisk, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+fn serve_emulated(args: &BlkServe, disk: DiskName, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let machines = disk.open(|builder| builder.memory_bytes(2 * memory_bytes(args)))?;
     let path = |machine: Machine| {
         let namespace = machine.namespace().context("the emulated controller has no namespace")?;

@@ -1,7 +1,7 @@
 //! A client's side: a disk that a broker serves, and queues of it.
 
 use super::area::{ClientArea, Layout};
-use super::wire::{About, GOODBYE, Hello, MESSAGE_BYTES, Outcome, Request};
+use super::wire::{About, CLOSE, Hello, MESSAGE_BYTES, Outcome, Request};
 use super::{BrokerError, socket};
 use crate::chunk::{ChunkError, Operation, Wait};
 use dma::Ram;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The longest wait for the broker when a queue is closed.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Polls before a thread that waits sleeps: some 20 us.
 const POLLS: u32 = 2000;
 /// Time between two looks whether the broker is there, and the longest sleep.
@@ -272,13 +272,13 @@ impl ServedQueue {
 }
 
 impl Drop for ServedQueue {
-    /// Says goodbye, and waits until the broker has closed what it held for this queue.
+    /// Tells the broker, and waits until the broker has closed what it held for this queue.
     fn drop(&mut self) {
         if self.lost.is_none() {
-            self.area.requests.push(GOODBYE);
+            self.area.requests.push(CLOSE);
             self.ring_doorbell();
             let begun = Instant::now();
-            while begun.elapsed() < GOODBYE_TIMEOUT && !socket::has_ended(&self.completed) {
+            while begun.elapsed() < CLOSE_TIMEOUT && !socket::has_ended(&self.completed) {
                 socket::clear(&self.completed);
                 let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.subsec_nanos().into() };
                 let _ = poll(&mut [PollFd::new(&self.completed, PollFlags::IN)], Some(&timeout));

@@ -1,8 +1,8 @@
 //! The broker: its shares, and the threads that serve them.
 
-use super::doorman::{Doorman, Terms};
+use super::acceptor::{Acceptor, BrokerConfig};
 use super::share::{OpenShare, Share};
-use super::worker::{Desk, Worker};
+use super::worker::{Worker, WorkerHandle};
 use super::{BrokerError, EventHandler};
 use crate::PAGE_BYTES;
 use crate::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy};
@@ -67,7 +67,7 @@ pub struct Broker {
     paths: Vec<DiskPath>,
     shares: Vec<Arc<OpenShare>>,
     limits: Limits,
-    terms: Arc<Terms>,
+    config: Arc<BrokerConfig>,
 }
 
 impl std::fmt::Debug for Broker {
@@ -88,7 +88,7 @@ impl Broker {
         let namespace = paths.first().ok_or(nothing)?.namespace;
         let block_bytes = namespace.format.block_bytes();
         let request_bytes = limits.request_bytes.min(namespace.transfer_bytes_max).max(block_bytes);
-        let terms = Terms {
+        let config = BrokerConfig {
             block_shift: namespace.format.block_shift,
             queues: limits.queues,
             requests: limits.requests,
@@ -97,7 +97,7 @@ impl Broker {
             turn: AtomicUsize::new(0),
             losses: DiskPath::loss_reader(&paths),
         };
-        let mut broker = Self { paths, shares: Vec::new(), limits, terms: Arc::new(terms) };
+        let mut broker = Self { paths, shares: Vec::new(), limits, config: Arc::new(config) };
         for share in shares {
             // If a later one fails, the earlier ones' sockets are removed.
             broker.shares.push(Arc::new(OpenShare::new(share, namespace.format.blocks)?));
@@ -111,16 +111,16 @@ impl Broker {
     /// # Errors
     /// [`BrokerError::Lost`]; [`BrokerError::Queue`] if the controller has no queue, or fails to delete one; [`BrokerError::Resource`]
     pub fn serve(mut self, stop: &Arc<AtomicBool>, on_event: &EventHandler) -> Result<(), BrokerError> {
-        let (mut workers, mut desks) = (Vec::new(), Vec::new());
+        let (mut workers, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..self.limits.threads.max(1) {
-            let (worker, desk) = Worker::with_desk(self.queue()?)?;
+            let (worker, handle) = Worker::with_handle(self.queue()?)?;
             workers.push(worker);
-            desks.push(desk);
+            handles.push(handle);
         }
         // Their queues have the controllers now, as long as they are not lost.
         self.paths.clear();
         let mut threads = Vec::new();
-        let begun = self.begin(workers, &desks, &mut threads, stop, on_event);
+        let begun = self.begin(workers, &handles, &mut threads, stop, on_event);
         if begun.is_err() {
             stop.store(true, Ordering::Relaxed);
         }
@@ -136,7 +136,7 @@ impl Broker {
     fn begin(
         &self,
         workers: Vec<Worker>,
-        desks: &[Desk],
+        handles: &[WorkerHandle],
         threads: &mut Vec<JoinHandle<Result<(), BrokerError>>>,
         stop: &Arc<AtomicBool>,
         on_event: &EventHandler,
@@ -146,12 +146,12 @@ impl Broker {
             threads.push(spawn("iotoll-broker", move || worker.run(&stop, &on_event))?);
         }
         for share in &self.shares {
-            let desks = desks.iter().map(Desk::copy).collect::<Result<_, _>>()?;
-            let (share, terms) = (Arc::clone(share), Arc::clone(&self.terms));
-            let doorman = Doorman { share, terms, desks, on_event: Arc::clone(on_event) };
+            let handles = handles.iter().map(WorkerHandle::copy).collect::<Result<_, _>>()?;
+            let (share, config) = (Arc::clone(share), Arc::clone(&self.config));
+            let acceptor = Acceptor { share, config, handles, on_event: Arc::clone(on_event) };
             let stop = Arc::clone(stop);
             // A client may hold it up, so nobody waits for it.
-            drop(spawn("iotoll-doorman", move || doorman.run(&stop))?);
+            drop(spawn("iotoll-acceptor", move || acceptor.run(&stop))?);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Broker {
     /// A queue of the controller for a worker.
     fn queue(&self) -> Result<Chunk, BrokerError> {
         let Limits { requests, retry_policy, .. } = self.limits;
-        Ok(Chunk::open(&self.paths, requests, self.terms.request_bytes, retry_policy)?)
+        Ok(Chunk::open(&self.paths, requests, self.config.request_bytes, retry_policy)?)
     }
 }
 

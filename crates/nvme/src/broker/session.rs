@@ -3,7 +3,7 @@
 use super::area::{BrokerArea, Layout};
 use super::ring::Broken;
 use super::share::OpenShare;
-use super::wire::{GOODBYE, Outcome, Request};
+use super::wire::{CLOSE, Outcome, Request};
 use super::{BrokerError, BrokerEvent, memory, no_resource, socket};
 use crate::chunk::{ChunkError, Operation};
 use crate::unflushed::LossReader;
@@ -167,7 +167,7 @@ impl Session {
 
     fn take(&mut self, blocks_max: u64) -> Result<Next, Broken> {
         let Some(words) = self.area.requests.pop()? else { return Ok(Next::Nothing) };
-        if words == GOODBYE {
+        if words == CLOSE {
             self.is_leaving = true;
             return Ok(Next::Nothing);
         }

@@ -99,7 +99,7 @@ const WRITE_ZEROES: u64 = 3;
 const DEALLOCATE: u64 = 4;
 const FLUSH: u64 = 5;
 /// The client has no further requests, and waits for the end of its session.
-pub(super) const GOODBYE: [u64; REQUEST_WORDS] = [6 << 16, 0, 0, 0];
+pub(super) const CLOSE: [u64; REQUEST_WORDS] = [6 << 16, 0, 0, 0];
 
 impl Request {
     pub(super) fn encode(self) -> [u64; REQUEST_WORDS] {

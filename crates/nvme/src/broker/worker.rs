@@ -53,13 +53,13 @@ pub(super) struct Worker {
 }
 
 /// Where a worker gets clients.
-pub(super) struct Desk {
+pub(super) struct WorkerHandle {
     new_clients: Sender<Session>,
     wake: OwnedFd,
 }
 
-impl Desk {
-    /// The same desk for another thread.
+impl WorkerHandle {
+    /// The same handle for another thread.
     pub(super) fn copy(&self) -> Result<Self, BrokerError> {
         let wake = self.wake.try_clone().map_err(BrokerError::Resource)?;
         Ok(Self { new_clients: self.new_clients.clone(), wake })
@@ -75,12 +75,12 @@ impl Desk {
 }
 
 impl Worker {
-    /// A worker, and its desk.
-    pub(super) fn with_desk(disk: Chunk) -> Result<(Self, Desk), BrokerError> {
+    /// A worker, and its handle.
+    pub(super) fn with_handle(disk: Chunk) -> Result<(Self, WorkerHandle), BrokerError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(no_resource)?;
         let (new_clients, to_worker) = channel();
         let worker = Self::new(disk, to_worker, &wake).map_err(no_resource)?;
-        Ok((worker, Desk { new_clients, wake }))
+        Ok((worker, WorkerHandle { new_clients, wake }))
     }
 
     /// A worker without clients. `wake` can be read when there are new ones.
@@ -112,7 +112,7 @@ impl Worker {
             self.admit();
             let taken = self.take_requests();
             let ended = self.end_requests();
-            if self.say_goodbye(on_event) && self.disk.lost().is_some() {
+            if self.drop_departed(on_event) && self.disk.lost().is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
             if taken + ended > 0 {
@@ -232,7 +232,7 @@ impl Worker {
     }
 
     /// Drops clients that are gone, now and then. Returns whether it has looked.
-    fn say_goodbye(&mut self, on_event: &EventHandler) -> bool {
+    fn drop_departed(&mut self, on_event: &EventHandler) -> bool {
         let now = Instant::now();
         if now < self.next_check {
             return false;

@@ -1,9 +1,9 @@
 //! Changes of namespaces that destroy no data: creation, attachment and detachment.
 
 use super::controllers_in_words;
-use crate::blk::emulated_address::EmulatedDisk;
 use crate::cli::{BlkNamespaceAttach, BlkNamespaceCreate, BlkNamespaceDetach};
 use anyhow::{Context, bail, ensure};
+use nvme::emulated::DiskName;
 use nvme::{Controller, NewNamespace};
 
 /// Creates a namespace. Returns what was done.
@@ -22,7 +22,7 @@ pub(super) fn create(
     let number = controller.create_namespace(&new).context("no namespace was created")?;
     if !attach {
         let done = format!("namespace {number} was created, and is attached to no controller");
-        return Ok(match EmulatedDisk::of(address)? {
+        return Ok(match DiskName::parse(address)? {
             // It is gone when this command ends.
             Some(_) => done,
             None => format!("{done}. Attach it: iotoll blk namespace attach {address} --namespace {number}"),
