@@ -240,3 +240,22 @@ fn two_queues_leave_a_controller() {
         assert!([100, 160].iter().all(|first| disk[first * BLOCK..][..50 * BLOCK] == [3; 50 * BLOCK]));
     }
 }
+
+/// Nor does one that begins while the controller still has a command in flight.
+#[test]
+fn a_controller_that_is_being_left_is_flushed() {
+    let (bench, request) = Bench::with_removal();
+    let mut chunk = bench.chunk();
+    write(&mut chunk, 10..14);
+    bench.inject(1, Fault::Stuck);
+    let begun = [20, 21].map(|at| chunk.awrite(at, &[1; BLOCK]).unwrap());
+    request.signal().unwrap();
+    for _ in 0..20 {
+        chunk.read(0, &mut [0; BLOCK]).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    chunk.flush().unwrap();
+    for request in begun {
+        chunk.aresult(request, &mut [], Wait::Yes).unwrap();
+    }
+}
