@@ -34,7 +34,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most zones that are returned at once; a disk of 1 EiB with zones of 1 TiB has as many.
 const ZONES_MAX: usize = 1 << 20;
@@ -219,7 +219,8 @@ impl AsyncQueue {
         controller.abort(&self.state().queue, id, within)
     }
 
-    /// Runs a future of this queue on this thread. If the queue fails, the commands in flight end with its error.
+    /// Runs a future of this queue on this thread. If the queue or the controller fails, the commands in flight end with that error. A command
+    /// that is never completed by a controller that works is waited for without end, unless somebody [aborts](Self::abort) it.
     ///
     /// Doorbells are rung once per poll of the future, for all commands that it has submitted.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -227,6 +228,7 @@ impl AsyncQueue {
         let woken = Arc::new(Woken(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
+        let mut last_check = Instant::now();
         loop {
             if woken.0.swap(false, Ordering::AcqRel) {
                 let deferred = Deferred::new(self);
@@ -237,7 +239,14 @@ impl AsyncQueue {
                 }
             }
             match self.step() {
-                Ok(0) if !woken.0.load(Ordering::Acquire) => self.wait(&woken),
+                Ok(0) if !woken.0.load(Ordering::Acquire) => {
+                    self.wait(&woken);
+                    if last_check.elapsed() >= CHECK_INTERVAL {
+                        last_check = Instant::now();
+                        let checked = self.state().queue.check_working();
+                        checked.unwrap_or_else(|error| self.fail(error));
+                    }
+                }
                 Ok(_) => {}
                 Err(error) => self.fail(error),
             }

@@ -1,5 +1,6 @@
 //! A submission queue and its completion queue, for one thread.
 
+use crate::bring_up::check_working;
 use crate::link::Link;
 use crate::ring::{Completions, Submissions};
 use crate::slots::CommandSlots;
@@ -58,6 +59,9 @@ pub enum QueueError {
     /// The controller was reset or shut down, and no longer has this queue.
     #[error("the controller was reset and no longer has the queue; Controller::renew creates it again")]
     Reset,
+    /// The controller has failed or is gone.
+    #[error("the controller has failed or is gone")]
+    Failed,
     /// The memory of the command's list is outside the memory given.
     #[error(transparent)]
     Memory(#[from] NoMemory),
@@ -222,6 +226,14 @@ impl QueuePair {
     /// How many completions have arrived and wait for [`poll`](Self::poll). The doorbell is not written.
     pub fn pending_completions(&self) -> usize {
         self.completions.pending()
+    }
+
+    /// Reads whether the controller works, for whoever waits and has no access to it. After a reset by somebody else it does.
+    ///
+    /// # Errors
+    /// [`QueueError::Failed`]
+    pub(crate) fn check_working(&self) -> Result<(), QueueError> {
+        check_working(self.link.registers()).map_err(|_| QueueError::Failed)
     }
 
     /// Advances the timeout clock by one tick; the caller sets the tick's length.

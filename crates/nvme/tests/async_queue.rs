@@ -304,6 +304,18 @@ fn a_queue_that_fails_ends_its_commands_until_it_is_renewed() {
     assert_eq!(free(&queue), REQUESTS.into());
 }
 
+/// A controller that fails completes nothing: whoever waits is told.
+#[test]
+fn a_controller_that_fails_ends_what_waits() {
+    for fault in [Fault::Fatal, Fault::Gone] {
+        let mut machine = machine();
+        let queue = queue_of(&mut machine, 2);
+        machine.emulated.inject(machine.emulated.commands(), fault);
+        let error = queue.block_on(queue.write(1, &[1; BLOCK])).unwrap_err();
+        assert_eq!(error, AsyncError::Queue(QueueError::Failed), "{fault:?}");
+    }
+}
+
 #[test]
 fn leased_requests_are_read_and_written_without_a_copy() {
     let mut machine = machine();
