@@ -12,6 +12,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+/// The environment says how threads wait.
+const WAIT: &str = "IOTOLL_BLOCK_WAIT";
 /// Most bytes of one request. Longer commands consist of several.
 const REQUEST_BYTES: u64 = 32 << 10;
 /// Memory for the queues and buffers of a controller.
@@ -43,8 +45,16 @@ struct Opened {
 }
 
 /// Whether threads that wait for a controller sleep until its interrupt. Without that they poll.
-fn wants_interrupts() -> bool {
-    std::env::var_os("IOTOLL_BLOCK_WAIT").is_some_and(|how| how == "interrupt")
+fn wants_interrupts() -> Result<bool, Errno> {
+    match std::env::var_os(WAIT) {
+        None => Ok(false),
+        Some(how) if how == "poll" => Ok(false),
+        Some(how) if how == "interrupt" => Ok(true),
+        Some(how) => {
+            let text = format!("{WAIT}={}; expected poll or interrupt", how.to_string_lossy());
+            Err(say(text, Errno::INVAL))
+        }
+    }
 }
 
 /// What a path names that is no file.
@@ -192,10 +202,10 @@ pub(crate) fn check_block_shift(shift: u8) -> Result<(), Errno> {
 }
 
 fn open_adapter(address: &str) -> Result<Opened, Errno> {
+    let has_interrupts = wants_interrupts()?;
     let opened =
         Adapter::open(address, Interface::of_this_host(address), CONTROLLER_BYTES).and_then(|adapter| {
-            let interrupts =
-                wants_interrupts().then(|| adapter.queue_interrupts(INTERRUPTS_MAX)).transpose()?;
+            let interrupts = has_interrupts.then(|| adapter.queue_interrupts(INTERRUPTS_MAX)).transpose()?;
             Ok(Opened { controller: adapter.controller(), interrupts, adapter: Some(adapter) })
         });
     let what = || format!("{address} can't be driven; it must be bound to vfio-pci");
@@ -204,10 +214,11 @@ fn open_adapter(address: &str) -> Result<Opened, Errno> {
 
 /// Controllers in this process behind IOMMUs in software.
 fn emulate(disk: Result<DiskName, DiskNameError>) -> Result<Vec<Opened>, Errno> {
+    let has_interrupts = wants_interrupts()?;
     let disk = disk.map_err(|error| say(error.to_string(), Errno::INVAL))?;
     let machines = disk.open(|builder| builder.memory_bytes(CONTROLLER_BYTES));
     let opened = |machine: Machine| {
-        let interrupts = wants_interrupts().then(|| machine.queue_interrupts(INTERRUPTS_MAX as u16));
+        let interrupts = has_interrupts.then(|| machine.queue_interrupts(INTERRUPTS_MAX as u16));
         let interrupts = interrupts.transpose().map_err(|_| Errno::MFILE)?;
         Ok(Opened { adapter: None, controller: Arc::new(Mutex::new(machine.controller)), interrupts })
     };

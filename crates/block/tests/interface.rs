@@ -425,3 +425,18 @@ fn the_text_is_of_the_last_error() {
     assert_eq!(text(), "2 blocks from block 304; expected 1 or more within the chunk's 305");
     assert_eq!(chunk.close(), Ok(0));
 }
+
+#[test]
+#[ignore = "run with an environment of its own"]
+fn with_an_unknown_way_to_wait() {
+    assert_eq!(Chunk::open("emulated:306", 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
+}
+
+/// The environment is the process's, so this one starts another.
+#[test]
+fn an_unknown_way_to_wait_is_refused() {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "with_an_unknown_way_to_wait"]);
+    let tested = command.env("IOTOLL_BLOCK_WAIT", "never").output().unwrap();
+    assert!(String::from_utf8_lossy(&tested.stdout).contains("1 passed"), "{tested:?}");
+}
