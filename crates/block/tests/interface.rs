@@ -395,7 +395,7 @@ fn access_is_taken_away_in_the_same_process() {
         assert_eq!(cblk_clone_after_fork(chunk.0, libc::O_RDONLY, 0), 0);
         assert_eq!(chunk.read(3, 1), Ok(pattern(3)));
         assert_eq!(chunk.write(3, &pattern(4)), Err(libc::EINVAL));
-        assert_eq!(cblk_clone_after_fork(chunk.0, libc::O_RDWR, 0), -1, "it is not given back");
+        assert_eq!(cblk_clone_after_fork(chunk.0, libc::O_RDWR, 0), -1, "what was taken away");
         // It is no clone: its size may change, and its queues are closed with it.
         assert_eq!(chunk.set_size(6), Ok(0));
         assert_eq!(chunk.close(), Ok(0));

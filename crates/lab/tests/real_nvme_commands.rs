@@ -7,6 +7,8 @@
 
 #[path = "support/driver.rs"]
 mod driver;
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -20,6 +22,7 @@ use nvme::spec::identify::CopyLimits;
 use nvme::spec::status::Status;
 use nvme::spec::zone::{Zone, ZoneAction, ZoneState, report};
 use nvme::{Adapter, BlockError, CommandId, Controller, Namespace, QueuePair};
+use random::Random;
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,18 +85,6 @@ fn in_the_guest() {
     drop(shared);
     adapter.shut_down().unwrap();
     println!("{mode}: all as expected");
-}
-
-/// Numbers that look random, the same at each run (G. Marsaglia, "Xorshift RNGs", 2003).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }
 
 /// A namespace of a controller, with a queue and a buffer.

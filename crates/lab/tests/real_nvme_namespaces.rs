@@ -8,6 +8,8 @@
 
 #[path = "support/driver.rs"]
 mod driver;
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -16,6 +18,7 @@ use lab::{Arch, kernel::Series};
 use nvme::emulated::Machine;
 use nvme::spec::status::Status;
 use nvme::{Adapter, AsyncError, AsyncQueue, Controller, Namespace, NamespaceError, NewNamespace};
+use random::Random;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -65,18 +68,6 @@ fn emulated() -> [Shared; 2] {
     assert_eq!(first.create_namespace(&NewNamespace::shared(BLOCKS[2], 12)).unwrap(), 3);
     let machines: [Machine; 2] = machines.try_into().unwrap();
     machines.map(|machine| Arc::new(Mutex::new(machine.controller)))
-}
-
-/// Numbers that look random, the same at each run (G. Marsaglia, "Xorshift RNGs", 2003).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }
 
 /// A subsystem as a controller reports it: its controllers, and each namespace's size, whether it may be shared, and where it is attached.

@@ -105,6 +105,18 @@ impl Operation {
     pub(crate) fn writes(self) -> bool {
         matches!(self, Self::Write { .. } | Self::WriteZeroes { .. } | Self::Deallocate { .. })
     }
+
+    /// Blocks whose data it reads.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn blocks_read(self) -> usize {
+        if let Self::Read { blocks, .. } = self { blocks as usize } else { 0 }
+    }
+
+    /// Blocks that it has data for.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn blocks_written(self) -> usize {
+        if let Self::Write { blocks, .. } = self { blocks as usize } else { 0 }
+    }
 }
 
 /// What the chunk's data is on.

@@ -313,11 +313,7 @@ impl Controller {
         let allocated = self.allocated_namespaces()?.len();
         self.refresh_namespaces()?;
         let identity = self.identity();
-        let allocated_max = match identity.allocated_max {
-            0 => identity.namespaces_max,
-            allocated_max => allocated_max.min(identity.namespaces_max),
-        };
-        if allocated >= allocated_max as usize {
+        if allocated >= identity.allocatable_max() as usize {
             return Err(NamespaceError::Count { allocated });
         }
         // A controller that does not say its capacity decides alone.
@@ -328,20 +324,29 @@ impl Controller {
         Ok(CreateFields { blocks, capacity_blocks: blocks, format: format.number, protection: 0, is_shared })
     }
 
-    /// Deletes a namespace with its data. It must not be attached to another controller, and no queue of this one may be for it.
+    /// Checks that a namespace can be deleted: it must not be attached to another controller, and no queue of this one may be for it.
     ///
     /// # Errors
     /// [`NamespaceError`]
-    pub fn delete_namespace(&mut self, namespace: u32) -> Result<(), NamespaceError> {
+    pub fn check_deletion(&mut self, namespace: u32) -> Result<(), NamespaceError> {
         let mut attached = self.check_allocated(namespace)?;
         let this = self.identity().controller;
         if attached.contains(&this) {
             self.check_unused(namespace)?;
             attached.retain(|controller| *controller != this);
         }
-        if !attached.is_empty() {
-            return Err(NamespaceError::AttachedElsewhere { namespace, controllers: attached });
+        match attached.is_empty() {
+            true => Ok(()),
+            false => Err(NamespaceError::AttachedElsewhere { namespace, controllers: attached }),
         }
+    }
+
+    /// Deletes a namespace with its data, if it [can be](Self::check_deletion).
+    ///
+    /// # Errors
+    /// [`NamespaceError`]
+    pub fn delete_namespace(&mut self, namespace: u32) -> Result<(), NamespaceError> {
+        self.check_deletion(namespace)?;
         let limit = self.admin_timeout * TIMEOUT_FACTOR;
         let command = Command::delete_namespace(namespace);
         self.execute_admin_within(limit, "deleting a namespace", command)?;

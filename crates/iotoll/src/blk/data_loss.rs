@@ -218,9 +218,8 @@ impl Overwrite {
         self.refusal_with(loss, &first, "  what would be overwritten:", loss.description(zeros))
     }
 
-    /// The same for the deletion of a namespace.
-    pub(super) fn deletion_refusal(&self, loss: &DataLoss) -> Option<Lines> {
-        let number = loss.namespace.unwrap_or_default();
+    /// The same for the deletion of a namespace with this number.
+    pub(super) fn deletion_refusal(&self, number: u32, loss: &DataLoss) -> Option<Lines> {
         let first = format!("namespace {number} of {} is not deleted", loss.target);
         let mut description = loss.description("only zeros were read at both ends");
         description.splice(1..1, loss.global_name.clone());

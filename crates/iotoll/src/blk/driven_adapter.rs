@@ -183,8 +183,9 @@ fn no_such_namespace(number: u32, existing: &[u32]) -> String {
     format!("the controller has no namespace {number}; it has {}", comma_separated(existing))
 }
 
-fn comma_separated(numbers: &[u32]) -> String {
-    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+/// Numbers in words.
+pub(super) fn comma_separated<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Refusals as error lines, one each.

@@ -109,11 +109,6 @@ fn drive<T>(
     Ok(used)
 }
 
-/// Controllers in words.
-fn controllers_in_words(controllers: &[u16]) -> String {
-    controllers.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

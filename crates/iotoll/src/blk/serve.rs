@@ -141,10 +141,7 @@ fn give_back(adapters: &mut Vec<DrivenAdapter>, has_served: &AtomicBool) {
         thread::sleep(GIVE_BACK_INTERVAL);
         while let Some(place) = adapters.iter().position(DrivenAdapter::can_be_given_back) {
             let adapter = adapters.remove(place);
-            output::print_note(&format!(
-                "{} is given back: it is being unbound or removed",
-                adapter.address()
-            ));
+            output::print_note(&format!("{} is closed: it is being unbound or removed", adapter.address()));
             if let Err(error) = adapter.close() {
                 output::print_note(&format!("{error:#}"));
             }

@@ -42,8 +42,6 @@ pub(super) struct Worker {
     new_clients: Receiver<Session>,
     /// Tells of new clients, of what they begin while the thread sleeps, and of the disk's interrupts.
     events: OwnedFd,
-    /// The disk interrupts, so that the thread may sleep while commands are in flight.
-    interrupts: bool,
     /// The client whose turn is next, where not all requests have a slot.
     turn: usize,
     /// Data of one request, on its way between the client's memory and the controller's.
@@ -92,7 +90,6 @@ impl Worker {
             epoll::add(&events, completed, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         Ok(Self {
-            interrupts: disk.as_fd().is_some(),
             commands: vec![None; disk.requests()],
             data: vec![0; disk.request_bytes()],
             disk,
@@ -122,7 +119,8 @@ impl Worker {
             idle_rounds += 1;
             if idle_rounds <= IDLE_ROUNDS {
                 std::hint::spin_loop();
-            } else if self.in_flight == 0 || self.interrupts {
+            } else if self.in_flight == 0 || self.disk.as_fd().is_some() {
+                // With interrupts it may also sleep while commands are in flight.
                 self.sleep();
                 idle_rounds = 0;
             } else {
@@ -190,11 +188,8 @@ impl Worker {
             Next::Allowed { slot, operation } => (slot, operation),
         };
         let block_bytes = self.disk.block_bytes();
-        let (to_write, to_read) = match operation {
-            Operation::Write { blocks, .. } => (blocks as usize * block_bytes, 0),
-            Operation::Read { .. } => (0, read_bytes(operation, block_bytes)),
-            _ => (0, 0),
-        };
+        let (to_write, to_read) =
+            (operation.blocks_written() * block_bytes, operation.blocks_read() * block_bytes);
         let data = &mut self.data[..to_write];
         if !session.copy_in(slot, data) {
             session.end(slot, Outcome::Refused);
@@ -220,7 +215,7 @@ impl Worker {
             let Some(command) = commands[completion.request().slot()].take() else { return };
             *in_flight -= 1;
             let Some(session) = &mut clients[command.client] else { return };
-            let data = &mut data[..read_bytes(command.operation, block_bytes)];
+            let data = &mut data[..command.operation.blocks_read() * block_bytes];
             let result = completion.finish(data);
             if result.is_ok() && !data.is_empty() {
                 session.copy_out(command.slot, data);
@@ -262,14 +257,6 @@ impl Worker {
         let mut events = [MaybeUninit::uninit(); 64];
         let _ = epoll::wait(&self.events, &mut events, Some(&timeout));
         self.next_check = Instant::now();
-    }
-}
-
-/// Bytes that an operation reads.
-fn read_bytes(operation: Operation, block_bytes: usize) -> usize {
-    match operation {
-        Operation::Read { blocks, .. } => blocks as usize * block_bytes,
-        _ => 0,
     }
 }
 

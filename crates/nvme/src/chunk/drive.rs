@@ -543,7 +543,7 @@ impl Drive {
         data
     }
 
-    /// Whether writes to the controller, by any queue, may not have been flushed.
+    /// What all queues for the namespace know of writes in the controller's cache; `None` for one without a volatile cache.
     #[cfg(target_os = "linux")]
     pub(super) fn unflushed(&self) -> Option<&Arc<Unflushed>> {
         self.unflushed.as_ref()

@@ -91,9 +91,7 @@ impl Paths {
     /// [`ChunkError::NotOneDisk`] unless all namespaces say that they are shared, and have the same subsystem, identifier, names and format;
     /// [`ChunkError::Events`]. Then the drives are closed.
     pub fn new(drives: Vec<Drive>) -> Result<Self, ChunkError> {
-        let unflushed =
-            |drive: &Drive| Controller::lock(drive.controller()).unflushed(drive.namespace().number);
-        let losses = LossReader::new(drives.iter().map(unflushed));
+        let losses = LossReader::new(drives.iter().filter_map(|drive| drive.unflushed().map(Arc::clone)));
         Self::with_losses(drives, losses)
     }
 
@@ -350,10 +348,7 @@ impl Paths {
     /// Begins a request again on another path than this one. Returns false if there is none.
     fn move_from(&mut self, place: usize, slot: u16) -> bool {
         let Some(operation) = self.routed[usize::from(slot)].operation else { return false };
-        let bytes = match operation {
-            Operation::Write { blocks, .. } => (blocks << self.namespace().format.block_shift) as usize,
-            _ => 0,
-        };
+        let bytes = operation.blocks_written() << self.namespace.format.block_shift;
         if self.turn == place {
             self.turn = (self.turn + 1) % self.paths.len();
         }

@@ -130,6 +130,14 @@ impl FirmwareUpdates {
 }
 
 impl Controller {
+    /// Most namespaces that can be allocated at once: MNAN, which may be 0 where it is NN.
+    pub fn allocatable_max(&self) -> u32 {
+        match self.allocated_max {
+            0 => self.namespaces_max,
+            allocated_max => allocated_max.min(self.namespaces_max),
+        }
+    }
+
     /// Decodes the structure.
     pub fn read(bytes: &Structure) -> Self {
         let commands = u16_at(bytes, 520);

@@ -1,10 +1,10 @@
 //! Changes of namespaces that destroy no data: creation, attachment and detachment.
 
-use super::controllers_in_words;
+use super::super::driven_adapter::comma_separated;
 use crate::cli::{BlkNamespaceAttach, BlkNamespaceCreate, BlkNamespaceDetach};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use nvme::emulated::DiskName;
-use nvme::{Controller, NewNamespace};
+use nvme::{Controller, NamespaceError, NewNamespace};
 
 /// Creates a namespace. Returns what was done.
 pub(super) fn create(
@@ -40,7 +40,7 @@ pub(super) fn attach(args: &BlkNamespaceAttach, controller: &mut Controller) -> 
     let number = args.namespace;
     let attached = controller.attach_namespace(number, &controllers);
     attached.with_context(|| format!("namespace {number} was not attached"))?;
-    Ok(format!("namespace {number} was attached to controller {}", controllers_in_words(&controllers)))
+    Ok(format!("namespace {number} was attached to controller {}", comma_separated(&controllers)))
 }
 
 /// Detaches a namespace. Returns what was done.
@@ -49,18 +49,19 @@ pub(super) fn detach(args: &BlkNamespaceDetach, controller: &mut Controller) -> 
     let number = args.namespace;
     let this = controller.identity().controller;
     let others: Vec<u16> = controllers.iter().copied().filter(|one| *one != this).collect();
+    let failed = || format!("namespace {number} was not detached");
     let exist = controller.subsystem_controllers()?;
     if let Some(none) = others.iter().find(|other| !exist.contains(other)) {
-        bail!("namespace {number} was not detached: the subsystem has no controller {none} (CNTLID)");
+        // Before consent is asked for.
+        return Err(NamespaceError::NoController { controller: *none }).with_context(failed);
     }
     ensure!(
         others.is_empty() || args.accept_shared,
         "namespace {number} was not detached: another host, or this one, may use it through controller {}; if that may fail, add: --accept-shared",
-        controllers_in_words(&others)
+        comma_separated(&others)
     );
-    let detached = controller.detach_namespace(number, &controllers);
-    detached.with_context(|| format!("namespace {number} was not detached"))?;
-    let from = controllers_in_words(&controllers);
+    controller.detach_namespace(number, &controllers).with_context(failed)?;
+    let from = comma_separated(&controllers);
     Ok(format!("namespace {number} was detached from controller {from}; its data stay"))
 }
 

@@ -4,9 +4,9 @@ use super::super::data_loss::{BlockRange, DataLoss};
 use crate::cli::BlkNamespaceDelete;
 use crate::output::Lines;
 use anyhow::Context;
+use nvme::Controller;
 use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use nvme::takeover::Candidate;
-use nvme::{Controller, NamespaceError};
 use std::sync::{Arc, Mutex};
 
 /// Buffer of the request that reads signatures.
@@ -20,14 +20,15 @@ pub(super) fn kernel_refusals(
     let disk = candidate.disks.iter().find(|disk| disk.namespace == Some(args.namespace));
     let Some(disk) = disk else { return Ok(Vec::new()) };
     let loss = DataLoss::of_kernel_disk(candidate, disk, BlockRange::ALL)?;
-    Ok(args.overwrite.deletion_refusal(&loss).into_iter().collect())
+    Ok(args.overwrite.deletion_refusal(args.namespace, &loss).into_iter().collect())
 }
 
 /// Deletes a namespace, if what is on it may be lost. Returns what was done.
 pub(super) fn delete(args: &BlkNamespaceDelete, shared: &Arc<Mutex<Controller>>) -> anyhow::Result<String> {
     let number = args.namespace;
     let failed = || format!("namespace {number} was not deleted");
-    if let Some(refusal) = args.overwrite.deletion_refusal(&loss(args, shared).with_context(failed)?) {
+    if let Some(refusal) = args.overwrite.deletion_refusal(number, &loss(args, shared).with_context(failed)?)
+    {
         return Err(refusal.into());
     }
     Controller::lock(shared).delete_namespace(number).with_context(failed)?;
@@ -39,17 +40,7 @@ fn loss(args: &BlkNamespaceDelete, shared: &Arc<Mutex<Controller>>) -> anyhow::R
     let (number, address) = (args.namespace, args.controller.address.as_str());
     let mut controller = Controller::lock(shared);
     let identity = controller.identity().clone();
-    if !identity.can_manage_namespaces {
-        return Err(NamespaceError::Unsupported.into());
-    }
-    if !controller.allocated_namespaces()?.contains(&number) {
-        return Err(NamespaceError::NoNamespace { namespace: number }.into());
-    }
-    let others: Vec<u16> = controller.attached_controllers(number)?;
-    let others: Vec<u16> = others.into_iter().filter(|one| *one != identity.controller).collect();
-    if !others.is_empty() {
-        return Err(NamespaceError::AttachedElsewhere { namespace: number, controllers: others }.into());
-    }
+    controller.check_deletion(number)?;
     let attached = controller.namespaces().iter().find(|one| one.number == number).copied();
     let Some(namespace) = attached else {
         let format = controller.allocated_namespace(number)?;

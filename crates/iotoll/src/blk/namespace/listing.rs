@@ -1,7 +1,7 @@
 //! The namespaces of a subsystem, as one of its controllers reports them.
 
 use super::super::data_loss::{hexadecimal, names_in_words};
-use super::controllers_in_words;
+use super::super::driven_adapter::comma_separated;
 use crate::inspect::program_version;
 use indicatif::BinaryBytes;
 use nvme::spec::identify;
@@ -172,10 +172,10 @@ impl Listing {
             Some(attached) if attached[..] == [this] => format!("attached to this controller ({this}) alone"),
             Some(attached) if one.is_attached => {
                 let others: Vec<u16> = attached.iter().copied().filter(|other| *other != this).collect();
-                format!("attached to this controller ({this}) and to {}", controllers_in_words(&others))
+                format!("attached to this controller ({this}) and to {}", comma_separated(&others))
             }
             Some(attached) => {
-                format!("attached to controller {}, not to this one", controllers_in_words(attached))
+                format!("attached to controller {}, not to this one", comma_separated(attached))
             }
             None if one.is_attached => "attached to this controller".to_owned(),
             None => "allocated, not attached to this controller".to_owned(),
@@ -195,9 +195,9 @@ impl Listing {
         let identity = &self.identity;
         let mut facts = vec![("this controller".to_owned(), identity.controller.to_string())];
         if let Some(controllers) = &self.controllers {
-            facts.push(("all controllers".to_owned(), controllers_in_words(controllers)));
+            facts.push(("all controllers".to_owned(), comma_separated(controllers)));
         }
-        let most = format!("{}, at most {}", self.namespaces.len(), namespaces_max(identity));
+        let most = format!("{}, at most {}", self.namespaces.len(), identity.allocatable_max());
         facts.push(("namespaces".to_owned(), most));
         if identity.can_manage_namespaces {
             for (name, bytes) in
@@ -217,11 +217,6 @@ impl Listing {
         }
         facts
     }
-}
-
-/// Most namespaces that can be allocated.
-fn namespaces_max(identity: &identify::Controller) -> u32 {
-    if identity.allocated_max == 0 { identity.namespaces_max } else { identity.allocated_max }
 }
 
 fn bytes_in_words(bytes: u128) -> String {
@@ -245,7 +240,7 @@ impl<'a> Document<'a> {
             controller: identity.controller,
             controllers: controllers.as_deref(),
             can_manage_namespaces: identity.can_manage_namespaces,
-            namespaces_max: namespaces_max(identity),
+            namespaces_max: identity.allocatable_max(),
             capacity_bytes: bytes(identity.capacity_bytes),
             unallocated_bytes: bytes(identity.unallocated_bytes),
             block_sizes_bytes: block_sizes,
