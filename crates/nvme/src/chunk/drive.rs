@@ -342,7 +342,7 @@ impl Drive {
         &mut self,
         ended: &mut impl FnMut(u16, Result<(), ChunkError>),
     ) -> Result<usize, ChunkError> {
-        let (mut taken, mut is_sent) = (self.exhausted.len(), false);
+        let mut taken = self.exhausted.len();
         for slot in self.exhausted.drain(..) {
             take_flush(&mut self.flushes, slot);
             ended(slot, Err(ChunkError::TooManyResets { resets: self.retry_policy.resets }));
@@ -370,26 +370,7 @@ impl Drive {
             }
         });
         if !self.failed.is_empty() {
-            let mut failed = std::mem::take(&mut self.failed);
-            for (pending, status) in failed.drain(..) {
-                if status.may_retry() && pending.retries < self.retry_policy.retries {
-                    let again =
-                        self.submit(Pending { retries: pending.retries + 1, was_aborted: false, ..pending });
-                    self.events.retries += 1;
-                    is_sent = true;
-                    let Err(error) = again else { continue };
-                    take_flush(&mut self.flushes, pending.slot);
-                    ended(pending.slot, Err(error));
-                } else {
-                    take_flush(&mut self.flushes, pending.slot);
-                    ended(pending.slot, Err(ChunkError::Status(status)));
-                }
-                taken += 1;
-            }
-            self.failed = failed;
-        }
-        if is_sent {
-            self.queue.ring_doorbell();
+            taken += self.retry_failed(ended);
         }
         match polled {
             Ok(_) => {}
@@ -398,6 +379,32 @@ impl Drive {
             Err(error) => return Err(error.into()),
         }
         Ok(taken)
+    }
+
+    /// Submits failed commands again that may be retried, and ends the requests of the others. Returns the number of those.
+    fn retry_failed(&mut self, ended: &mut impl FnMut(u16, Result<(), ChunkError>)) -> usize {
+        let mut failed = std::mem::take(&mut self.failed);
+        let (mut number, mut is_sent) = (0, false);
+        for (pending, status) in failed.drain(..) {
+            let error = if status.may_retry() && pending.retries < self.retry_policy.retries {
+                let again =
+                    self.submit(Pending { retries: pending.retries + 1, was_aborted: false, ..pending });
+                self.events.retries += 1;
+                is_sent = true;
+                let Err(error) = again else { continue };
+                error
+            } else {
+                ChunkError::Status(status)
+            };
+            take_flush(&mut self.flushes, pending.slot);
+            ended(pending.slot, Err(error));
+            number += 1;
+        }
+        self.failed = failed;
+        if is_sent {
+            self.queue.ring_doorbell();
+        }
+        number
     }
 
     /// Checks CSTS at most once per check interval. At most once per tick it aborts overdue commands, or resets the
