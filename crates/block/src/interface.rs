@@ -26,7 +26,6 @@ use std::ptr::NonNull;
 fn open(path: &Path, commands: c_int, mode: c_int, flags: c_int) -> Result<c_int, Errno> {
     let access = Access::of_mode(mode)?;
     let options = Options {
-        access,
         commands,
         is_virtual: flags & CBLK_OPN_VIRT_LUN != 0,
         scrubs: flags & CBLK_OPN_SCRUB_DATA != 0,
@@ -34,7 +33,7 @@ fn open(path: &Path, commands: c_int, mode: c_int, flags: c_int) -> Result<c_int
     };
     // Links may change while the chunk is open.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    table::add(OpenChunk::new(table::disk(&path, !access.writes)?, options)?)
+    table::add(OpenChunk::new(table::disk(&path, !access.writes)?, access, options)?)
 }
 
 /// A path that a C caller gives.

@@ -43,7 +43,6 @@ impl Access {
 /// How a chunk is opened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
-    pub(crate) access: Access,
     /// Commands at once; 0 or less for the default.
     pub(crate) commands: i32,
     pub(crate) is_virtual: bool,
@@ -130,7 +129,7 @@ fn thread_number() -> usize {
 impl OpenChunk {
     /// # Errors
     /// `ENOMEM` for too many commands; what the system says.
-    pub(crate) fn new(disk: Arc<Disk>, options: Options) -> Result<Self, Errno> {
+    pub(crate) fn new(disk: Arc<Disk>, access: Access, options: Options) -> Result<Self, Errno> {
         let commands = if options.commands <= 0 { COMMANDS_DEFAULT } else { options.commands };
         let commands = u16::try_from(commands).ok().filter(|commands| *commands <= COMMANDS_MAX);
         let tags = Tags::new(commands.ok_or(Errno::NOMEM)?);
@@ -139,10 +138,10 @@ impl OpenChunk {
         } else {
             Space::Physical(disk.blocks)
         };
-        Ok(Self::with(disk, options, space, tags))
+        Ok(Self::with(disk, access, options, space, tags))
     }
 
-    fn with(disk: Arc<Disk>, options: Options, space: Space, tags: Tags) -> Self {
+    fn with(disk: Arc<Disk>, access: Access, options: Options, space: Space, tags: Tags) -> Self {
         let queues = thread::available_parallelism().map_or(1, usize::from).min(64);
         Self {
             max_transfer_blocks: max_transfer_blocks(options.is_virtual),
@@ -150,8 +149,8 @@ impl OpenChunk {
             paths: disk.paths(),
             block_shift: disk.block_shift_below(),
             disk: Mutex::new(Some(disk)),
-            reads: AtomicBool::new(options.access.reads),
-            writes: AtomicBool::new(options.access.writes),
+            reads: AtomicBool::new(access.reads),
+            writes: AtomicBool::new(access.writes),
             options,
             space,
             tags: Arc::new(tags),
@@ -623,7 +622,7 @@ impl OpenChunk {
             Space::Virtual(parts) => Space::Virtual(parts.for_child()?),
         };
         let tags = Tags::new(self.tags.number() as u16);
-        Ok(Self::with(disk, Options { access, ..self.options }, space, tags))
+        Ok(Self::with(disk, access, self.options, space, tags))
     }
 }
 
