@@ -194,6 +194,9 @@ impl Media {
             }
         }
         if is_cached {
+            // One cache has the newest content of a block, and what other caches have of it would come after that.
+            let others = self.caches.iter_mut().filter(|(controller, _)| **controller != self.controller);
+            others.for_each(|(_, cache)| cache.write_back(blocks.clone()));
             for (block, media) in blocks.zip(self.disk[range.clone()].chunks(block_bytes)) {
                 self.caches.entry(self.controller).or_default().take_block(block, media);
             }
