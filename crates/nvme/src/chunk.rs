@@ -22,6 +22,8 @@
 mod backing;
 mod completion;
 #[cfg(target_os = "linux")]
+mod controller_cache;
+#[cfg(target_os = "linux")]
 mod disk_path;
 mod drive;
 mod error;
@@ -187,6 +189,15 @@ impl Backend {
             #[cfg(target_os = "linux")]
             Self::Served(queue) => queue.process_completions(wait, ended),
             Self::Backing(_) => {}
+        }
+    }
+
+    /// Notes that the results of these slots were fetched, as far as the disk wants to know.
+    #[inline]
+    fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
+        #[cfg(target_os = "linux")]
+        if let Self::Paths(paths) = self {
+            paths.note_fetched(is_fetched);
         }
     }
 }
@@ -422,6 +433,7 @@ impl Chunk {
         let (bytes, ended) = (slot.read_bytes, std::mem::replace(&mut slot.state, RequestState::Free));
         self.free.push(place);
         if let RequestState::Ended(Some(error)) = ended {
+            self.disk.note_fetched(|slot| slot == place);
             return Err(*error);
         }
         let taken = bytes.min(into.len());

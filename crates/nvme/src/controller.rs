@@ -356,6 +356,15 @@ impl Controller {
         self.execute_admin_within(self.admin_timeout, what, command)
     }
 
+    /// Calls `execute` with a shorter timeout of admin commands.
+    pub(crate) fn within<T>(&mut self, limit: Duration, execute: impl FnOnce(&mut Self) -> T) -> T {
+        let usual = self.admin_timeout;
+        self.admin_timeout = limit.min(usual);
+        let result = execute(self);
+        self.admin_timeout = usual;
+        result
+    }
+
     /// Executes an admin command and waits for it, up to `limit`.
     pub(crate) fn execute_admin_within(
         &mut self,
@@ -488,9 +497,11 @@ impl Controller {
         self.removal_request.as_ref().is_some_and(Interrupt::is_pending)
     }
 
-    /// What this process's queues for a namespace know of its writes that were not flushed.
-    pub(crate) fn unflushed(&mut self, namespace: u32) -> Arc<Unflushed> {
-        Arc::clone(self.unflushed.entry(namespace).or_insert_with(|| Arc::new(Unflushed::new())))
+    /// What this process's queues for a namespace know of its writes that were not flushed; `None` if the controller has no volatile write cache.
+    pub(crate) fn unflushed(&mut self, namespace: u32) -> Option<Arc<Unflushed>> {
+        let new = || Arc::new(Unflushed::new());
+        let has_cache = self.identity.has_write_cache;
+        has_cache.then(|| Arc::clone(self.unflushed.entry(namespace).or_insert_with(new)))
     }
 
     /// The memory shared with the controller.
@@ -524,6 +535,7 @@ impl Controller {
         registers.write_u32(register::CONFIGURATION, configuration.shutting_down().0);
         let is_down = register::Status::is_shut_down;
         wait_for_status(registers, SHUTDOWN_TIMEOUT, "shut down", is_down)?;
+        self.unflushed.values().for_each(|unflushed| unflushed.save());
         self.link.start_generation();
         disable(self.link.registers(), self.capabilities)?;
         let numbers: Vec<u16> = self.mapped.keys().copied().collect();

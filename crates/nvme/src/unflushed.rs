@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A write has completed since the last flush began.
 const WRITTEN: u64 = 1;
-/// A flush of such writes is in flight.
+/// A flush of such writes is in flight, and the controller was not lost since it began.
 const FLUSH: u64 = 1 << 1;
 /// The controller was lost with such writes, as one of the queues saw it.
 const LOSS: u64 = 1 << 32;
@@ -38,7 +38,8 @@ impl Unflushed {
     /// Notes that a flush is about to be sent. `None` if there is nothing to flush.
     pub(crate) fn begin_flush(self: &Arc<Self>) -> Option<Carried> {
         let before = self.change(|word| if word & DIRTY == 0 { word } else { (word & !WRITTEN) + FLUSH });
-        (before & DIRTY != 0).then(|| Carried { of: Arc::clone(self), has_succeeded: false })
+        let losses = before / LOSS;
+        (before & DIRTY != 0).then(|| Carried { of: Arc::clone(self), losses, has_succeeded: false })
     }
 
     /// Whether writes have not been flushed.
@@ -46,11 +47,16 @@ impl Unflushed {
         self.word.load(Ordering::Acquire) & DIRTY != 0
     }
 
-    /// Notes that a queue has given the controller up.
+    /// Notes that the controller has saved all writes, as it does when it is shut down. No flush is in flight.
+    pub(crate) fn save(&self) {
+        self.change(|word| word & !WRITTEN);
+    }
+
+    /// Notes that a queue has given the controller up. The loss is also that of flushes in flight.
     pub(crate) fn lose(&self) {
         self.change(|word| match word & DIRTY {
             0 => word,
-            _ => (word & !WRITTEN).wrapping_add(LOSS),
+            _ => (word & !DIRTY).wrapping_add(LOSS),
         });
     }
 
@@ -71,10 +77,12 @@ impl Unflushed {
     }
 }
 
-/// A flush in flight, with writes to flush. Where it is dropped they are still to be flushed.
+/// A flush in flight, with writes to flush. Where it is dropped they are still to be flushed, unless a loss has been counted with them.
 #[derive(Debug)]
 pub(crate) struct Carried {
     of: Arc<Unflushed>,
+    /// Those that were counted before it began.
+    losses: u64,
     has_succeeded: bool,
 }
 
@@ -87,48 +95,48 @@ impl Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        let left = if self.has_succeeded { 0 } else { WRITTEN };
-        self.of.change(|word| (word - FLUSH) | left);
+        let (losses, left) = (self.losses, if self.has_succeeded { 0 } else { WRITTEN });
+        self.of.change(|word| if word / LOSS == losses { (word - FLUSH) | left } else { word });
     }
 }
 
-/// Tells somebody who flushes of each loss once. As for a file's errors in Linux (`lib/errseq.c`), whoever begins later is told of those that nobody
+/// How often each path to a disk was lost with writes that were not flushed, at some time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Losses(Vec<u64>);
+
+/// Has somebody who flushes told of each loss once. As for a file's errors in Linux (`lib/errseq.c`), whoever begins later is told of those that nobody
 /// was told of before.
-#[derive(Debug, Default)]
-pub(crate) struct LossReader(Vec<(Arc<Unflushed>, u64)>);
+#[derive(Debug)]
+pub(crate) struct LossReader {
+    paths: Vec<Arc<Unflushed>>,
+    /// Those that were told, or that others were told of before.
+    told: Losses,
+}
 
 impl LossReader {
     /// Of the paths to a disk.
-    pub(crate) fn new(paths: impl IntoIterator<Item = Arc<Unflushed>>) -> Self {
-        let with_told = |path: Arc<Unflushed>| {
-            let told = path.told.load(Ordering::Acquire);
-            (path, told)
-        };
-        Self(paths.into_iter().map(with_told).collect())
+    pub(crate) fn new(paths: Vec<Arc<Unflushed>>) -> Self {
+        let told = Losses(paths.iter().map(|path| path.told.load(Ordering::Acquire)).collect());
+        Self { paths, told }
     }
 
     /// The same for another one who flushes.
     pub(crate) fn another(&self) -> Self {
-        Self::new(self.0.iter().map(|(path, _)| Arc::clone(path)))
+        Self::new(self.paths.clone())
     }
 
-    /// The paths of the disk.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Arc<Unflushed>> {
-        self.0.iter().map(|(path, _)| path)
+    /// The losses until now; `None` if all of them were told.
+    pub(crate) fn news(&self) -> Option<Losses> {
+        let losses = Losses(self.paths.iter().map(|path| path.losses()).collect());
+        (losses != self.told).then_some(losses)
     }
 
-    /// Whether there is a loss that was not told before.
-    pub(crate) fn tell(&mut self) -> bool {
-        let mut is_new = false;
-        for (path, told) in &mut self.0 {
-            let losses = path.losses();
-            if losses > *told {
-                *told = losses;
-                path.told.fetch_max(losses, Ordering::AcqRel);
-                is_new = true;
-            }
+    /// Notes that somebody has got a result that tells of these losses.
+    pub(crate) fn note_told(&mut self, losses: &Losses) {
+        for ((path, told), losses) in self.paths.iter().zip(&mut self.told.0).zip(&losses.0) {
+            *told = (*told).max(*losses);
+            path.told.fetch_max(*losses, Ordering::AcqRel);
         }
-        is_new
     }
 }
 
@@ -162,8 +170,21 @@ mod tests {
         // The flush failed with the controller, as its own queue sees now.
         drop(flush);
         unflushed.lose();
+        assert!(unflushed.losses() == 1 && !unflushed.is_dirty());
+        unflushed.note_write();
+        let flush = unflushed.begin_flush().unwrap();
+        drop(flush);
         unflushed.lose();
         assert_eq!(unflushed.losses(), 2);
+    }
+
+    #[test]
+    fn what_the_controller_saved_is_not_lost() {
+        let unflushed = Arc::new(Unflushed::new());
+        unflushed.note_write();
+        unflushed.save();
+        unflushed.lose();
+        assert!(unflushed.losses() == 0 && unflushed.begin_flush().is_none());
     }
 
     #[test]
@@ -181,14 +202,36 @@ mod tests {
     #[test]
     fn each_is_told_once_and_a_later_one_of_what_nobody_knows() {
         let paths = [(); 2].map(|()| Arc::new(Unflushed::new()));
-        let reader = || LossReader::new(paths.iter().map(Arc::clone));
+        let reader = || LossReader::new(paths.to_vec());
+        let tell = |reader: &mut LossReader| reader.news().map(|losses| reader.note_told(&losses)).is_some();
         let (mut one, mut other) = (reader(), reader());
-        assert!(!one.tell());
+        assert!(!tell(&mut one));
         paths[1].note_write();
         paths[1].lose();
+        // A result that nobody fetches tells nobody.
+        assert!(one.news().is_some());
         let mut later = reader();
-        assert!(later.tell() && one.tell() && !one.tell());
-        assert!(!reader().tell() && other.another().0.len() == 2);
-        assert!(other.tell() && !other.tell());
+        assert!(tell(&mut later) && tell(&mut one) && !tell(&mut one));
+        assert!(!tell(&mut reader()) && !tell(&mut other.another()));
+        assert!(tell(&mut other) && !tell(&mut other));
+    }
+
+    #[test]
+    fn a_result_tells_of_the_losses_that_there_were_when_it_came() {
+        let path = Arc::new(Unflushed::new());
+        let mut reader = LossReader::new(vec![Arc::clone(&path)]);
+        let lose = || {
+            path.note_write();
+            path.lose();
+        };
+        lose();
+        let first = reader.news().unwrap();
+        lose();
+        let second = reader.news().unwrap();
+        reader.note_told(&first);
+        assert_eq!(reader.news().as_ref(), Some(&second));
+        reader.note_told(&second);
+        reader.note_told(&first);
+        assert_eq!(reader.news(), None);
     }
 }

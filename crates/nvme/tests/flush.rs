@@ -7,77 +7,19 @@
 #[path = "support/serving.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
 mod serving;
+#[path = "support/two_paths.rs"]
+mod two_paths;
 
-use dma::vfio::Interrupt;
 use nvme::Controller;
-use nvme::broker::{Broker, Limits, ServedDisk, Share};
-use nvme::chunk::{Chunk, ChunkError, DiskPath, RetryPolicy, Wait};
-use nvme::emulated::{Emulated, Fault, Machine};
+use nvme::broker::ServedDisk;
+use nvme::chunk::{Chunk, ChunkError, RetryPolicy, Wait};
+use nvme::emulated::Fault;
 use nvme::spec::status::Status;
 use serving::Serving;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-
-const BLOCKS: u64 = 256;
-const BLOCK: usize = 512;
-
-struct Bench {
-    emulated: Vec<Arc<Emulated>>,
-    controllers: Vec<Arc<Mutex<Controller>>>,
-}
-
-impl Bench {
-    /// Two controllers with one disk.
-    fn new() -> Self {
-        let machines = Machine::builder(BLOCKS, 9).open_paths(2).unwrap().into_iter();
-        let both = machines.map(|machine| (machine.emulated, Arc::new(Mutex::new(machine.controller))));
-        let (emulated, controllers) = both.unzip();
-        Self { emulated, controllers }
-    }
-
-    /// The same; the system wants the second one back when the interrupt is signalled.
-    fn with_removal() -> (Self, Interrupt) {
-        let (bench, request) = (Self::new(), Interrupt::new().unwrap());
-        Controller::lock(&bench.controllers[1]).on_removal_request(request.try_clone().unwrap());
-        (bench, request)
-    }
-
-    fn path(&self, place: usize) -> DiskPath {
-        let controller = Arc::clone(&self.controllers[place]);
-        let namespace = controller.lock().unwrap().namespaces()[0];
-        DiskPath::polled(controller, namespace)
-    }
-
-    fn paths(&self) -> Vec<DiskPath> {
-        vec![self.path(0), self.path(1)]
-    }
-
-    fn chunk(&self) -> Chunk {
-        Self::open(&self.paths())
-    }
-
-    fn open(paths: &[DiskPath]) -> Chunk {
-        let mut policy = RetryPolicy::default();
-        policy.timeout = Duration::from_millis(80);
-        Chunk::open(paths, 8, 4096, policy).unwrap()
-    }
-
-    /// Has the next command of a controller fail.
-    fn inject(&self, place: usize, fault: Fault) {
-        let emulated = &self.emulated[place];
-        emulated.inject(emulated.commands(), fault);
-    }
-
-    /// The second controller loses its cache. Then the flush must have failed, or the blocks of ones are there.
-    fn check(&self, flush: &Result<(), ChunkError>, blocks: std::ops::Range<usize>) {
-        self.emulated[1].lose_power();
-        let disk = self.emulated[0].disk();
-        let is_lost = blocks.into_iter().any(|at| disk[at * BLOCK..][..BLOCK] != [1; BLOCK]);
-        assert!(flush.is_err() || !is_lost, "acknowledged, flushed and lost");
-        assert!(is_lost, "the case has no writes in the second controller's cache");
-    }
-}
+use two_paths::{BLOCK, TwoPaths};
 
 fn write(chunk: &mut Chunk, blocks: std::ops::Range<u64>) {
     blocks.for_each(|at| chunk.write(at, &[1; BLOCK]).unwrap());
@@ -85,7 +27,7 @@ fn write(chunk: &mut Chunk, blocks: std::ops::Range<u64>) {
 
 #[test]
 fn the_controllers_say_that_the_path_can_t_be_used_now() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     let mut chunk = bench.chunk();
     write(&mut chunk, 0..4);
     let status = Status::of(Status::PATH_RELATED, 0x02).with_do_not_retry();
@@ -96,7 +38,7 @@ fn the_controllers_say_that_the_path_can_t_be_used_now() {
 /// The flush is repeated after each reset, but not for ever.
 #[test]
 fn others_reset_the_controller_again_and_again() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     let mut chunk = bench.chunk();
     write(&mut chunk, 0..4);
     let emulated = &bench.emulated[1];
@@ -114,7 +56,7 @@ fn others_reset_the_controller_again_and_again() {
 
 #[test]
 fn a_write_is_acknowledged_after_another_queue_saw_the_controller_go() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     let (mut writing, mut flushing) = (bench.chunk(), bench.chunk());
     let begun = [10, 11].map(|at| writing.awrite(at, &[1; BLOCK]).unwrap());
     bench.inject(1, Fault::Gone);
@@ -129,7 +71,7 @@ fn a_write_is_acknowledged_after_another_queue_saw_the_controller_go() {
 /// A command whose every execution stops the second controller makes a queue give that up. Another queue resets it once more and goes on.
 #[test]
 fn one_queue_alone_gives_a_controller_up() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     let (mut writing, mut flushing) = (bench.chunk(), bench.chunk());
     bench.emulated[1].inject_at_block(77, Fault::Fatal);
     (0..2).for_each(|_| flushing.write(77, &[7; BLOCK]).unwrap());
@@ -140,14 +82,10 @@ fn one_queue_alone_gives_a_controller_up() {
 
 #[test]
 fn a_client_s_thread_of_the_broker_alone_gives_a_controller_up() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("disk");
-    let mut limits = Limits::default();
-    (limits.threads, limits.requests) = (2, 8);
-    limits.retry_policy.timeout = Duration::from_millis(400);
-    let share = Share { socket: socket.clone(), first: 0, blocks: BLOCKS, is_writable: true };
-    let broker = Broker::new(bench.paths(), vec![share], limits).unwrap();
+    let broker = bench.broker(&socket);
     let mut serving = Serving::start(broker, Arc::new(|_| {}));
     let [mut writing, mut flushing] =
         [(); 2].map(|()| Chunk::from(ServedDisk::connect(&socket).unwrap().queue(8, &[]).unwrap()));
@@ -163,7 +101,7 @@ fn a_client_s_thread_of_the_broker_alone_gives_a_controller_up() {
 
 #[test]
 fn a_queue_is_opened_while_a_controller_has_failed() {
-    let bench = Bench::new();
+    let bench = TwoPaths::new();
     Controller::lock(&bench.controllers[1]).set_admin_timeout(Duration::from_millis(100));
     let mut writing = bench.chunk();
     bench.inject(1, Fault::Fatal);
@@ -178,7 +116,7 @@ fn a_queue_is_opened_while_a_controller_has_failed() {
 
 #[test]
 fn a_queue_is_opened_while_a_controller_is_wanted_back() {
-    let (bench, request) = Bench::with_removal();
+    let (bench, request) = TwoPaths::with_removal();
     let mut writing = bench.chunk();
     write(&mut writing, 10..14);
     request.signal().unwrap();
@@ -190,7 +128,7 @@ fn a_queue_is_opened_while_a_controller_is_wanted_back() {
 #[test]
 fn one_queue_alone_has_left_a_controller() {
     for _ in 0..20 {
-        let (bench, request) = Bench::with_removal();
+        let (bench, request) = TwoPaths::with_removal();
         let mut flushing = bench.chunk();
         thread::sleep(Duration::from_millis(5));
         let mut writing = bench.chunk();
@@ -210,8 +148,8 @@ fn one_queue_alone_has_left_a_controller() {
 
 #[test]
 fn a_queue_of_one_controller_writes() {
-    let bench = Bench::new();
-    let (mut writing, mut flushing) = (Bench::open(&[bench.path(1)]), bench.chunk());
+    let bench = TwoPaths::new();
+    let (mut writing, mut flushing) = (TwoPaths::open(&[bench.path(1)]), bench.chunk());
     write(&mut writing, 10..11);
     bench.inject(1, Fault::Gone);
     bench.check(&flushing.flush(), 10..11);
@@ -221,7 +159,7 @@ fn a_queue_of_one_controller_writes() {
 #[test]
 fn two_queues_leave_a_controller() {
     for _ in 0..10 {
-        let (bench, request) = Bench::with_removal();
+        let (bench, request) = TwoPaths::with_removal();
         let mut chunks = [bench.chunk(), bench.chunk()];
         write(&mut chunks[0], 10..14);
         request.signal().unwrap();
@@ -244,8 +182,10 @@ fn two_queues_leave_a_controller() {
 /// Nor does one that begins while the controller still has a command in flight.
 #[test]
 fn a_controller_that_is_being_left_is_flushed() {
-    let (bench, request) = Bench::with_removal();
-    let mut chunk = bench.chunk();
+    let (bench, request) = TwoPaths::with_removal();
+    let mut policy = RetryPolicy::default();
+    policy.timeout = Duration::from_millis(80);
+    let mut chunk = Chunk::open(&bench.paths(), 8, 4096, policy).unwrap();
     write(&mut chunk, 10..14);
     bench.inject(1, Fault::Stuck);
     let begun = [20, 21].map(|at| chunk.awrite(at, &[1; BLOCK]).unwrap());
@@ -257,5 +197,68 @@ fn a_controller_that_is_being_left_is_flushed() {
     chunk.flush().unwrap();
     for request in begun {
         chunk.aresult(request, &mut [], Wait::Yes).unwrap();
+    }
+}
+
+/// Whoever flushes next is told: the one whose result tells of the loss does not look at it.
+#[test]
+fn a_result_that_is_not_fetched_tells_nobody() {
+    let bench = TwoPaths::new();
+    write(&mut TwoPaths::open(&[bench.path(1)]), 10..11);
+    let mut flushing = bench.chunk();
+    bench.inject(1, Fault::Gone);
+    let flush = flushing.begin_flush().unwrap();
+    // Another result is.
+    let failed = Status::of(Status::LBA_OUT_OF_RANGE.kind(), Status::LBA_OUT_OF_RANGE.code());
+    bench.emulated[0].inject(bench.emulated[0].commands() + 1, Fault::Status(failed.with_do_not_retry()));
+    assert!(matches!(flushing.read(0, &mut [0; BLOCK]), Err(ChunkError::Status(_))));
+    let mut later = bench.chunk();
+    assert!(matches!(later.flush(), Err(ChunkError::PathLost)));
+    later.flush().unwrap();
+    // And it is told all the same, when it looks.
+    assert!(matches!(flushing.aresult(flush, &mut [], Wait::Yes), Err(ChunkError::PathLost)));
+    flushing.flush().unwrap();
+}
+
+#[test]
+fn a_client_that_has_left_was_not_told() {
+    let bench = TwoPaths::new();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("disk");
+    let mut serving = Serving::start(bench.broker(&socket), Arc::new(|_| {}));
+    let open = || Chunk::from(ServedDisk::connect(&socket).unwrap().queue(8, &[]).unwrap());
+    let mut leaving = open();
+    write(&mut leaving, 10..14);
+    bench.inject(1, Fault::Gone);
+    // The broker sees the flush and the end together.
+    leaving.begin_flush().unwrap();
+    drop(leaving);
+    let mut later = open();
+    assert!(matches!(later.flush(), Err(ChunkError::PathLost)));
+    later.flush().unwrap();
+    drop(later);
+    let _ = serving.stop();
+}
+
+#[test]
+fn a_controller_that_was_shut_down_has_lost_nothing() {
+    for shuts_down in [true, false] {
+        let (bench, request) = TwoPaths::with_removal();
+        let mut writing = TwoPaths::open(&[bench.path(1)]);
+        write(&mut writing, 10..11);
+        request.signal().unwrap();
+        let mut flushing = bench.chunk();
+        writing.close().unwrap();
+        let TwoPaths { emulated, mut controllers } = bench;
+        let controller = Arc::into_inner(controllers.pop().unwrap()).unwrap().into_inner().unwrap();
+        if shuts_down {
+            controller.shut_down().unwrap();
+        } else {
+            drop(controller);
+        }
+        assert_eq!(flushing.flush().is_ok(), shuts_down);
+        flushing.flush().unwrap();
+        emulated[1].lose_power();
+        assert_eq!(emulated[0].disk()[10 * BLOCK..11 * BLOCK] == [1; BLOCK], shuts_down);
     }
 }

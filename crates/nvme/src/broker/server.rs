@@ -159,7 +159,8 @@ impl Broker {
     /// A queue of the controller for a worker.
     fn queue(&self) -> Result<Chunk, BrokerError> {
         let Limits { requests, retry_policy, .. } = self.limits;
-        Ok(Chunk::open(&self.paths, requests, self.config.request_bytes, retry_policy)?)
+        // Each client is told of losses by its session.
+        Ok(Chunk::open_with(&self.paths, requests, self.config.request_bytes, retry_policy, None)?)
     }
 }
 

@@ -198,11 +198,15 @@ impl Session {
 
     /// Ends a flush. It fails if writes were lost with a path, of whichever client, that this one was not told of.
     pub(super) fn end_flush(&mut self, slot: u16, error: Option<&ChunkError>) {
-        // The disk tells each loss only once, perhaps to another client.
-        let is_lost = self.losses.tell();
-        let outcome = match error {
-            None if is_lost => Outcome::WritesLost,
-            error => Outcome::of(error),
+        let outcome = match self.losses.news() {
+            Some(losses) if error.is_none() => {
+                self.look_for_end();
+                if !self.is_leaving {
+                    self.losses.note_told(&losses);
+                }
+                Outcome::WritesLost
+            }
+            _ => Outcome::of(error),
         };
         self.end(slot, outcome);
     }

@@ -56,6 +56,10 @@ impl Chunk {
             each(Completion { chunk: self, request, bytes, outcome });
         }
         self.polled = polled;
+        if number > 0 {
+            // All that have ended.
+            self.disk.note_fetched(|_| true);
+        }
         number
     }
 

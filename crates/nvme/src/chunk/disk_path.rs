@@ -39,11 +39,10 @@ impl DiskPath {
         Drive::open(controller, self.namespace, requests, request_bytes, waiting, retry_policy)
     }
 
-    /// Tells somebody who flushes of writes that were lost with these paths.
+    /// Has somebody who flushes told of writes that were lost with these paths.
     pub(crate) fn loss_reader(paths: &[Self]) -> LossReader {
-        LossReader::new(
-            paths.iter().map(|path| Controller::lock(&path.controller).unflushed(path.namespace.number)),
-        )
+        let unflushed = |path: &Self| Controller::lock(&path.controller).unflushed(path.namespace.number);
+        LossReader::new(paths.iter().filter_map(unflushed).collect())
     }
 }
 
@@ -59,6 +58,18 @@ impl Chunk {
         requests: u16,
         request_bytes: u64,
         retry_policy: RetryPolicy,
+    ) -> Result<Self, ChunkError> {
+        let losses = Some(DiskPath::loss_reader(paths));
+        Self::open_with(paths, requests, request_bytes, retry_policy, losses)
+    }
+
+    /// The same. Flushes tell what `losses` says; without it, somebody else must.
+    pub(crate) fn open_with(
+        paths: &[DiskPath],
+        requests: u16,
+        request_bytes: u64,
+        retry_policy: RetryPolicy,
+        losses: Option<LossReader>,
     ) -> Result<Self, ChunkError> {
         if let [only] = paths {
             return Ok(only.drive(requests, request_bytes, retry_policy)?.into());
@@ -79,7 +90,7 @@ impl Chunk {
         }
         match broken {
             Some(error) if drives.is_empty() => Err(error),
-            _ => Ok(Paths::with_losses(drives, DiskPath::loss_reader(paths))?.into()),
+            _ => Ok(Paths::with_losses(drives, paths, losses)?.into()),
         }
     }
 }

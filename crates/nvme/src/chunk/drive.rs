@@ -96,10 +96,6 @@ pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The clock is read after this many polls that all found completions, and after each that found none.
 const BUSY_POLLS: u32 = 64;
 
-/// The longest wait for the last flush of a controller that is left: requests of other paths wait too.
-#[cfg(target_os = "linux")]
-const LAST_FLUSH_MAX: Duration = Duration::from_secs(1);
-
 /// The command that a slot of the queue has in flight.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
@@ -179,8 +175,7 @@ impl Drive {
             }
         };
         let ram = guard.ram();
-        let has_write_cache = guard.identity().has_write_cache;
-        let unflushed = has_write_cache.then(|| guard.unflushed(namespace.number));
+        let unflushed = guard.unflushed(namespace.number);
         drop(guard);
         let (tick, now) = (retry_policy.timeout / TICKS, Instant::now());
         Ok(Self {
@@ -550,46 +545,15 @@ impl Drive {
         data
     }
 
-    /// What all queues for the namespace know of writes in the controller's cache; `None` for one without a volatile cache.
+    /// Leaves the controller when nothing is in flight. Returns whether it works: then its cache is to be flushed.
     #[cfg(target_os = "linux")]
-    pub(super) fn unflushed(&self) -> Option<&Arc<Unflushed>> {
-        self.unflushed.as_ref()
-    }
-
-    /// Leaves the controller when nothing is in flight. One that works is flushed, so that nothing that it has cached is lost, for which this waits.
-    #[cfg(target_os = "linux")]
-    pub(super) fn leave(mut self) {
-        if !self.is_leaving || Controller::lock(&self.controller).check_working().is_err() {
-            return;
+    pub(super) fn leave(self) -> bool {
+        let is_leaving = self.is_leaving;
+        if is_leaving {
+            // It is not used any more, whatever comes of this.
+            let _ = self.close();
         }
-        if let Some(carried) = self.unflushed.as_ref().and_then(Unflushed::begin_flush) {
-            match self.flush_alone() {
-                Ok(()) => carried.succeed(),
-                Err(_) => {
-                    drop(carried);
-                    self.unflushed.iter().for_each(|unflushed| unflushed.lose());
-                }
-            }
-        }
-        // It is not used any more, whatever comes of this.
-        let _ = self.close();
-    }
-
-    /// Flushes the controller's volatile cache, while nothing else is in flight.
-    #[cfg(target_os = "linux")]
-    fn flush_alone(&mut self) -> Result<(), ChunkError> {
-        let limit = self.retry_policy.timeout.min(LAST_FLUSH_MAX);
-        let (id, begun) = (self.queue.flush(&self.namespace)?, Instant::now());
-        self.queue.ring_doorbell();
-        let mut status = None;
-        while status.is_none() {
-            if begun.elapsed() > limit {
-                return Err(NvmeError::TimedOut { what: "flushed", limit }.into());
-            }
-            self.queue.poll(usize::MAX, |done| status = (done.id == id).then_some(done.status))?;
-            std::hint::spin_loop();
-        }
-        status.filter(|status| !status.is_success()).map_or(Ok(()), |status| Err(ChunkError::Status(status)))
+        is_leaving
     }
 
     /// Deletes the queue pair and frees the buffers.

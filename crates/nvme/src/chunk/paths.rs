@@ -8,12 +8,13 @@
 //! A request may then be executed twice, as after a reset. A controller that can't even be reset may still execute a request that another path
 //! has repeated, long after: take it out of use.
 
+use super::controller_cache::ControllerCache;
 use super::drive::{CHECK_INTERVAL, Drive};
-use super::{ChunkError, Events, Operation, Wait};
+use super::{ChunkError, DiskPath, Events, Operation, Wait};
 use crate::blocks::BlockError;
 use crate::controller::{Controller, Namespace};
 use crate::spec::status::Status;
-use crate::unflushed::{LossReader, Unflushed};
+use crate::unflushed::{LossReader, Losses};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,8 +30,8 @@ struct Path {
     drive: Option<Drive>,
     /// Data of a lost path's slots.
     left: Vec<u8>,
-    /// Shared with all queues of the controller for this namespace; `None` for a controller without a volatile write cache.
-    unflushed: Option<Arc<Unflushed>>,
+    /// `None` for a controller without a volatile write cache.
+    cache: Option<ControllerCache>,
 }
 
 /// The request of a slot.
@@ -55,7 +56,12 @@ struct Routed {
 impl Path {
     /// Whether writes of any queue to the controller may not have been flushed.
     fn is_dirty(&self) -> bool {
-        self.unflushed.as_ref().is_some_and(|unflushed| unflushed.is_dirty())
+        self.cache.as_ref().is_some_and(|cache| cache.unflushed().is_dirty())
+    }
+
+    /// Flushes the controller, of which there is no queue here that works.
+    fn flush_without_drive(&self) -> Result<(), ChunkError> {
+        self.cache.as_ref().map_or(Ok(()), ControllerCache::flush)
     }
 }
 
@@ -72,10 +78,11 @@ pub struct Paths {
     turn: usize,
     /// What happened on lost paths, and requests that have gone on through another path.
     past: Events,
-    /// Paths that this has no queue of, because their controllers did not work when it was opened.
-    others: Vec<Arc<Unflushed>>,
-    /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from.
-    losses: LossReader,
+    /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from. `None` where
+    /// somebody else says so.
+    losses: Option<LossReader>,
+    /// What ended flushes say, by slot, until their results are fetched.
+    untold: Vec<(u16, Losses)>,
     /// What the paths have ended in one round; kept to avoid an allocation for each.
     ended: Vec<(usize, u16, Result<(), ChunkError>)>,
     /// Data of a write that takes another path.
@@ -91,12 +98,17 @@ impl Paths {
     /// [`ChunkError::NotOneDisk`] unless all namespaces say that they are shared, and have the same subsystem, identifier, names and format;
     /// [`ChunkError::Events`]. Then the drives are closed.
     pub fn new(drives: Vec<Drive>) -> Result<Self, ChunkError> {
-        let losses = LossReader::new(drives.iter().filter_map(|drive| drive.unflushed().map(Arc::clone)));
-        Self::with_losses(drives, losses)
+        let is = |drive: &Drive| DiskPath::polled(Arc::clone(drive.controller()), drive.namespace());
+        let paths: Vec<DiskPath> = drives.iter().map(is).collect();
+        Self::with_losses(drives, &paths, Some(DiskPath::loss_reader(&paths)))
     }
 
-    /// The same, where `losses` are also of paths that don't work.
-    pub(super) fn with_losses(drives: Vec<Drive>, losses: LossReader) -> Result<Self, ChunkError> {
+    /// The same, where not all of `paths` have a drive, because their controllers do not work.
+    pub(super) fn with_losses(
+        drives: Vec<Drive>,
+        paths: &[DiskPath],
+        losses: Option<LossReader>,
+    ) -> Result<Self, ChunkError> {
         let checked = check_one_disk(&drives).and_then(|namespace| Ok((namespace, watch(&drives)?)));
         let (namespace, events) = match checked {
             Ok(checked) => checked,
@@ -107,20 +119,20 @@ impl Paths {
         };
         let requests = drives.iter().map(Drive::requests).min().unwrap_or(0);
         let request_bytes = drives.iter().map(Drive::request_bytes).min().unwrap_or(0);
-        let path = |drive: Drive| {
-            let unflushed = drive.unflushed().map(Arc::clone);
-            Path { drive: Some(drive), left: Vec::new(), unflushed }
+        let mut drives: Vec<Option<Drive>> = drives.into_iter().map(Some).collect();
+        let path = |path: &DiskPath| {
+            let is_its = |drive: &Drive| Arc::ptr_eq(drive.controller(), &path.controller);
+            Path {
+                drive: drives.iter_mut().find_map(|drive| drive.take_if(|drive| is_its(drive))),
+                left: Vec::new(),
+                cache: ControllerCache::new(&path.controller, path.namespace),
+            }
         };
-        let paths: Vec<Path> = drives.into_iter().map(path).collect();
-        let is_own = |other: &Arc<Unflushed>| {
-            paths.iter().any(|path| path.unflushed.as_ref().is_some_and(|own| Arc::ptr_eq(own, other)))
-        };
-        let others = losses.paths().filter(|other| !is_own(other)).map(Arc::clone).collect();
         Ok(Self {
             namespace,
-            paths,
-            others,
+            paths: paths.iter().map(path).collect(),
             losses,
+            untold: Vec::new(),
             routed: (0..requests).map(|_| Routed::default()).collect(),
             request_bytes,
             in_flight: 0,
@@ -171,21 +183,17 @@ impl Paths {
 
     /// Begins a flush on all paths: each controller may have a cache of its own.
     fn begin_flush(&mut self, slot: u16) -> Result<(), ChunkError> {
-        // Writes of other queues to controllers that this one does not reach.
-        let mut is_complete = !self.others.iter().any(|other| other.is_dirty());
-        let mut parts = 0;
+        let (mut parts, mut error) = (0, None);
         for place in 0..self.paths.len() {
-            let Path { drive, .. } = &mut self.paths[place];
-            match drive.as_mut().map(|drive| drive.begin(slot, Operation::Flush, &[])) {
-                Some(Ok(())) => parts += 1,
-                Some(Err(_)) => {
-                    is_complete &= !self.paths[place].is_dirty();
-                    self.note_if_lost(place);
-                }
-                None => is_complete &= !self.paths[place].is_dirty(),
+            let drive = self.paths[place].drive.as_mut();
+            if drive.is_some_and(|drive| drive.begin(slot, Operation::Flush, &[]).is_ok()) {
+                parts += 1;
+                continue;
             }
+            self.note_if_lost(place);
+            // Other queues may have written to a controller that this one does not reach.
+            error = error.or(self.paths[place].flush_without_drive().err());
         }
-        let error = (!is_complete).then_some(ChunkError::PathLost);
         self.routed[usize::from(slot)] =
             Routed { operation: Some(Operation::Flush), parts, error, ..Routed::default() };
         if parts == 0 { Err(all_lost()) } else { Ok(()) }
@@ -217,7 +225,10 @@ impl Paths {
         // Results may not have been fetched.
         path.left = drive.data_of_slots(self.routed.len(), self.request_bytes);
         self.past = self.past + drive.events();
-        drive.leave();
+        if drive.leave() {
+            // Where this fails the writes are still to be flushed.
+            let _ = path.flush_without_drive();
+        }
     }
 
     /// Rings the doorbells for the submitted requests.
@@ -340,9 +351,26 @@ impl Paths {
             (routed.error.take(), routed.path_error.take(), routed.has_flushed);
         match error.or(path_error.filter(|_| !has_flushed)) {
             Some(error) => Err(error),
-            None if self.losses.tell() => Err(ChunkError::PathLost),
-            None => Ok(()),
+            None => match self.losses.as_ref().and_then(LossReader::news) {
+                Some(losses) => {
+                    self.untold.push((slot, losses));
+                    Err(ChunkError::PathLost)
+                }
+                None => Ok(()),
+            },
         }
+    }
+
+    /// Notes that the results of these slots were fetched. Those that were not have told nobody.
+    pub(super) fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
+        let Some(reader) = &mut self.losses else { return };
+        self.untold.retain(|(slot, losses)| {
+            let is_told = is_fetched(*slot);
+            if is_told {
+                reader.note_told(losses);
+            }
+            !is_told
+        });
     }
 
     /// Begins a request again on another path than this one. Returns false if there is none.
