@@ -39,6 +39,7 @@ mod ended;
 mod errno;
 pub mod interface;
 mod open_chunk;
+mod own_requests;
 mod queue;
 mod space;
 mod table;

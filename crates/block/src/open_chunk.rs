@@ -3,7 +3,7 @@
 use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
 use crate::disk::Disk;
 use crate::errno;
-use crate::queue::{Awaited, Kind, NewCommand, Queue, Run};
+use crate::queue::{Awaited, Kind, LOOK_AFTER, NewCommand, Queue, Run};
 use crate::space::{Extent, Extents, Parts, Space};
 use crate::tags::Tags;
 use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 const QUEUE_REQUESTS_MAX: usize = 256;
 /// A command waits for a free tag, and closing for commands, at most for so long.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// A thread that waits for a command looks after this time whether the chunk was closed.
-const LOOK_AFTER: Duration = Duration::from_millis(100);
 
 /// Which commands a chunk takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

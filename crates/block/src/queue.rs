@@ -9,8 +9,9 @@ use crate::c_types::{ArwStatus, CBLK_ARW_STATUS_FAIL, CBLK_ARW_STATUS_PENDING, C
 use crate::counts::Counts;
 use crate::ended::Ended;
 use crate::errno::{errno_of, explain, of_io};
+use crate::own_requests::{OwnOperation, OwnRequest, OwnRequests};
 use crate::tags::Tags;
-use nvme::chunk::{Chunk, ChunkError};
+use nvme::chunk::{Chunk, ChunkError, Request};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -25,6 +26,8 @@ const POLLS: u32 = 64;
 
 /// The most blocks that one request zeroes.
 const UNMAP_BLOCKS_MAX: u64 = 1 << 16;
+/// A thread that waits looks after this time whether the queue was closed.
+pub(crate) const LOOK_AFTER: Duration = Duration::from_millis(100);
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +146,14 @@ struct Part {
     run: Run,
 }
 
-/// How a part was begun.
+/// What a request of the disk is for.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Part(Part),
+    Own(OwnRequest),
+}
+
+/// How a request was begun.
 enum Begun {
     InFlight,
     /// No slot is free.
@@ -160,12 +170,13 @@ struct Commands {
     /// The most blocks of a request of the disk.
     request_blocks: u64,
     tagged: Tagged,
+    own: OwnRequests,
     /// By the disk's slot.
-    parts: Vec<Option<Part>>,
+    work: Vec<Option<Work>>,
     /// Those that are.
     in_flight: usize,
-    /// Parts for which no slot was free.
-    backlog: VecDeque<Part>,
+    /// Requests for which no slot was free.
+    backlog: VecDeque<Work>,
     /// `None` for a disk that must be polled.
     events: Option<Arc<Events>>,
     /// A thread sleeps until the disk has completed something.
@@ -193,6 +204,8 @@ struct Tagged {
 pub(crate) enum Awaited {
     /// The command with this tag.
     Command(u32),
+    /// The queue's own request with this number.
+    Own(u64),
     /// Any asynchronous command.
     Any,
     /// That nothing is in flight.
@@ -249,9 +262,10 @@ impl Queue {
         let commands = Commands {
             block_shift,
             request_blocks: (disk.request_bytes() >> block_shift) as u64,
-            parts: vec![None; disk.requests()],
+            work: vec![None; disk.requests()],
             disk,
             tagged,
+            own: OwnRequests::default(),
             in_flight: 0,
             backlog: VecDeque::new(),
             events,
@@ -297,35 +311,25 @@ impl Queue {
 
     /// Empties the disk's volatile write cache.
     pub(crate) fn flush(&self, tags: &Tags) -> Result<(), Errno> {
-        self.execute(tags, "the flush", Chunk::flush)
+        self.execute(tags, OwnOperation::Flush)
     }
 
     /// Zeroes blocks of the disk.
     pub(crate) fn write_zeroes(&self, tags: &Tags, first: u64, blocks: u64) -> Result<(), Errno> {
-        self.execute(tags, "zeroing blocks", |disk| disk.write_zeroes(first, blocks))
+        (0..blocks).step_by(UNMAP_BLOCKS_MAX as usize).try_for_each(|done| {
+            let blocks = (blocks - done).min(UNMAP_BLOCKS_MAX);
+            self.execute(tags, OwnOperation::WriteZeroes { first: first + done, blocks })
+        })
     }
 
-    /// Executes something on the disk, as soon as a slot is free.
-    fn execute(
-        &self,
-        tags: &Tags,
-        what: &str,
-        execute: impl Fn(&mut Chunk) -> Result<(), ChunkError>,
-    ) -> Result<(), Errno> {
+    /// Executes a request of the queue's own. Others use the queue meanwhile.
+    fn execute(&self, tags: &Tags, operation: OwnOperation) -> Result<(), Errno> {
+        let number = self.lock().as_mut().ok_or(Errno::INVAL)?.begin_own(operation);
         loop {
-            let mut lock = self.lock();
-            let commands = lock.as_mut().ok_or(Errno::INVAL)?;
-            match execute(&mut commands.disk) {
-                Ok(()) => {
-                    // It has processed completions of other commands, too.
-                    self.harvest(commands, tags);
-                    return Ok(());
-                }
-                Err(ChunkError::NoFreeSlot { .. }) => {}
-                Err(error) => return Err(explain(what, &error, errno_of(&error))),
+            self.wait(tags, LOOK_AFTER, Awaited::Own(number));
+            if let Some(result) = self.lock().as_mut().ok_or(Errno::INVAL)?.own.take(number) {
+                return result.map_err(|error| explain(operation.name(), &error, errno_of(&error)));
             }
-            drop(lock);
-            self.wait(tags, Duration::from_millis(1), Awaited::More);
         }
     }
 
@@ -495,6 +499,7 @@ impl Commands {
     fn has_ended(&self, awaited: Awaited) -> bool {
         match awaited {
             Awaited::Command(tag) => !self.tagged.is_in_flight(tag).unwrap_or(false),
+            Awaited::Own(number) => self.own.has_ended(number),
             Awaited::Any => !self.tagged.ended.is_empty(),
             Awaited::Idle => !self.is_in_flight(),
             Awaited::More => false,
@@ -550,14 +555,33 @@ impl Commands {
         (parts, error)
     }
 
-    /// Begins a part after those that wait for slots.
+    /// Begins a part after what waits for slots.
     #[inline(always)]
     fn begin_or_queue(&mut self, part: Part, is: &NewCommand) -> Begun {
         let begun = if self.backlog.is_empty() { self.begin_part(part, is) } else { Begun::NoSlot };
         if let Begun::NoSlot = begun {
-            self.backlog.push_back(part);
+            self.backlog.push_back(Work::Part(part));
         }
         begun
+    }
+
+    /// Begins a request of the queue's own after what waits for slots. Returns its number.
+    fn begin_own(&mut self, operation: OwnOperation) -> u64 {
+        let request = self.own.add(operation);
+        let begun = if self.backlog.is_empty() { self.begin_own_request(request) } else { Begun::NoSlot };
+        if let Begun::NoSlot = begun {
+            self.backlog.push_back(Work::Own(request));
+        }
+        self.disk.ring_doorbell();
+        request.number
+    }
+
+    fn begin_own_request(&mut self, request: OwnRequest) -> Begun {
+        let begun = request.begin(&mut self.disk);
+        self.note_begun(begun, Work::Own(request)).unwrap_or_else(|error| {
+            self.own.end(request.number, Err(error));
+            Begun::Ended(None)
+        })
     }
 
     /// Begins the request of a command's part.
@@ -581,24 +605,43 @@ impl Commands {
             }
             Kind::Unmap => self.disk.begin_write_zeroes(first, blocks),
         };
+        let begun = self.note_begun(begun, Work::Part(part));
+        begun.unwrap_or_else(|error| Begun::Ended(Some(errno_of(&error))))
+    }
+
+    /// Notes what a request is for that was begun.
+    ///
+    /// # Errors
+    /// Why it was not begun, unless no slot was free.
+    #[inline(always)]
+    fn note_begun(&mut self, begun: Result<Request, ChunkError>, work: Work) -> Result<Begun, ChunkError> {
         match begun {
             Ok(request) => {
-                self.parts[request.slot()] = Some(part);
+                self.work[request.slot()] = Some(work);
                 self.in_flight += 1;
-                Begun::InFlight
+                Ok(Begun::InFlight)
             }
-            Err(ChunkError::NoFreeSlot { .. }) => Begun::NoSlot,
-            Err(error) => Begun::Ended(Some(errno_of(&error))),
+            Err(ChunkError::NoFreeSlot { .. }) => Ok(Begun::NoSlot),
+            Err(error) => Err(error),
         }
     }
 
-    /// Processes completions, and begins parts for which slots are free again. Returns how many commands have ended.
+    /// Processes completions, and begins requests for which slots are free again. Returns how many commands, and requests of the queue's own,
+    /// have ended.
     fn harvest(&mut self, tags: &Tags) -> usize {
-        let Self { disk, tagged, parts, block_shift, in_flight, .. } = self;
+        let Self { disk, tagged, own, work, block_shift, in_flight, .. } = self;
         let mut ended = 0;
         disk.poll(|completion| {
-            let Some(part) = parts[completion.request().slot()].take() else { return };
+            let Some(work) = work[completion.request().slot()].take() else { return };
             *in_flight -= 1;
+            let part = match work {
+                Work::Part(part) => part,
+                Work::Own(request) => {
+                    own.end(request.number, completion.finish(&mut []).map(|_| ()));
+                    ended += 1;
+                    return;
+                }
+            };
             let Some(command) = &tagged.commands[part.tag as usize] else { return };
             let bytes = match command.is.kind {
                 Kind::Read => (part.run.blocks << *block_shift) as usize,
@@ -619,16 +662,25 @@ impl Commands {
         ended
     }
 
-    /// Begins parts that wait for slots. Returns how many commands have ended with that.
+    /// Begins what waits for slots. Returns how many commands, and requests of the queue's own, have ended with that.
     #[inline(never)]
     fn begin_backlog(&mut self, tags: &Tags) -> usize {
         let mut ended = 0;
-        while let Some(part) = self.backlog.front().copied() {
-            let Some(command) = self.tagged.commands[part.tag as usize] else { break };
-            match self.begin_part(part, &command.is) {
-                Begun::InFlight => {}
-                Begun::NoSlot => break,
-                Begun::Ended(error) => ended += usize::from(self.tagged.end_part(part.tag, error, tags)),
+        while let Some(work) = self.backlog.front().copied() {
+            let begun = match work {
+                Work::Part(part) => {
+                    let Some(command) = self.tagged.commands[part.tag as usize] else { break };
+                    self.begin_part(part, &command.is)
+                }
+                Work::Own(request) => self.begin_own_request(request),
+            };
+            match (begun, work) {
+                (Begun::InFlight, _) => {}
+                (Begun::NoSlot, _) => break,
+                (Begun::Ended(error), Work::Part(part)) => {
+                    ended += usize::from(self.tagged.end_part(part.tag, error, tags));
+                }
+                (Begun::Ended(_), Work::Own(_)) => ended += 1,
             }
             self.backlog.pop_front();
         }
@@ -700,3 +752,6 @@ impl Tagged {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Queues that threads share, on an emulated controller.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use super::*;
+use nvme::chunk::{DiskPath, RetryPolicy};
+use nvme::emulated::{Emulated, Fault, Machine};
+use nvme::spec::status::Status;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+const TAGS: u16 = 8;
+
+/// A queue, and the controller behind it. Commands are never overdue.
+struct Shared {
+    queue: Queue,
+    tags: Tags,
+    emulated: Arc<Emulated>,
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        let machine = Machine::open(64, 12).unwrap();
+        let (namespace, emulated) = (machine.namespace().unwrap(), machine.emulated);
+        let path = DiskPath::polled(Arc::new(Mutex::new(machine.controller)), namespace);
+        let mut retry_policy = RetryPolicy::default();
+        retry_policy.timeout = Duration::from_secs(3600);
+        let disk = Chunk::open(&[path], TAGS, 4096, retry_policy).unwrap();
+        let queue = Queue::new(disk, TAGS.into()).unwrap();
+        Arc::new(Self { queue, tags: Tags::new(TAGS), emulated })
+    }
+
+    /// Injects a fault into the next command.
+    fn inject(&self, fault: Fault) {
+        self.emulated.inject(self.emulated.commands(), fault);
+    }
+
+    fn begin(&self, kind: Kind, data: &mut [u8], first: u64) -> Result<u32, Errno> {
+        let tag = self.tags.take().unwrap();
+        // SAFETY: the tests keep their data until they have the result.
+        let buffer = unsafe { Buffer::new(data.as_mut_ptr()) };
+        let command = NewCommand { kind, buffer, blocks: 1, is_async: true, user_tag: None, status: None };
+        let run = Run { first, blocks: 1, offset: 0 };
+        let begun = self.queue.begin(tag, &command, &[run], &self.tags, true);
+        begun.inspect_err(|_| self.tags.free(tag, None)).map(|()| tag)
+    }
+
+    fn wait(&self, tag: u32) -> Result<usize, Errno> {
+        loop {
+            if let Some(blocks) = self.queue.take(tag, &self.tags, true)? {
+                return Ok(blocks);
+            }
+            self.queue.wait(&self.tags, LOOK_AFTER, Awaited::Command(tag));
+        }
+    }
+
+    /// Begins a flush in a thread of its own.
+    fn flush(self: &Arc<Self>) -> JoinHandle<Result<(), Errno>> {
+        let (shared, before) = (Arc::clone(self), self.emulated.commands());
+        let flushes = thread::spawn(move || shared.queue.flush(&shared.tags));
+        wait_until(|| self.emulated.commands() > before);
+        flushes
+    }
+}
+
+/// Long enough for any machine.
+const LONG: Duration = Duration::from_secs(120);
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG);
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What a thread returns that must not hang.
+fn join<T>(thread: JoinHandle<T>) -> T {
+    wait_until(|| thread.is_finished());
+    thread.join().unwrap()
+}
+
+#[test]
+fn each_flush_has_its_own_result_and_holds_up_nobody() {
+    let shared = Shared::new();
+    let failure = Fault::Status(Status::INVALID_FIELD.with_do_not_retry());
+    shared.inject(failure);
+    // Of a thread that fetches its result late.
+    let late = shared.queue.lock().as_mut().unwrap().begin_own(OwnOperation::Flush);
+    shared.inject(Fault::Stuck);
+    let stuck = shared.flush();
+    shared.inject(failure);
+    assert_eq!(join(shared.flush()), Err(Errno::IO));
+    let commands = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            let mut data = vec![7; 4096];
+            for block in 0..64 {
+                let tag = shared.begin(Kind::Write, &mut data, block).unwrap();
+                assert_eq!(shared.wait(tag), Ok(1));
+            }
+        }
+    });
+    join(commands);
+    assert_eq!(join(shared.flush()), Ok(()));
+    assert!(!stuck.is_finished());
+    // The controller is reset, and the flush that never ended is submitted again.
+    shared.inject(Fault::Fatal);
+    assert_eq!(join(shared.flush()), Ok(()));
+    assert_eq!(join(stuck), Ok(()));
+    let result = shared.queue.lock().as_mut().unwrap().own.take(late);
+    assert!(matches!(result, Some(Err(ChunkError::Status(_)))), "{result:?}");
+    assert_eq!(shared.queue.close().map_err(|error| error.to_string()), Ok(()));
+}
+
+/// A flush waits for a slot, as commands do.
+#[test]
+fn a_flush_waits_for_a_slot() {
+    let shared = Shared::new();
+    let mut data = vec![vec![0; 4096]; TAGS.into()];
+    shared.inject(Fault::Stuck);
+    let tags: Vec<u32> = data.iter_mut().map(|data| shared.begin(Kind::Read, data, 0).unwrap()).collect();
+    let flushes = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || shared.queue.flush(&shared.tags)
+    });
+    assert_eq!(join(flushes), Ok(()));
+    assert_eq!(tags[1..].iter().filter(|tag| shared.wait(**tag) == Ok(1)).count(), tags.len() - 1);
+    shared.inject(Fault::Fatal);
+    assert_eq!(join(shared.flush()), Ok(()));
+    assert_eq!(shared.wait(tags[0]), Ok(1));
+}
+
+#[test]
+fn more_blocks_are_zeroed_than_one_request_can() {
+    let machine = Machine::builder(1 << 17, 9).memory_bytes(16 << 20).open().unwrap();
+    let (namespace, emulated) = (machine.namespace().unwrap(), machine.emulated);
+    let path = DiskPath::polled(Arc::new(Mutex::new(machine.controller)), namespace);
+    let disk = Chunk::open(&[path], TAGS, 4096, RetryPolicy::default()).unwrap();
+    let (queue, tags) = (Queue::new(disk, TAGS.into()).unwrap(), Tags::new(TAGS));
+    assert_eq!(queue.write_zeroes(&tags, 1, (1 << 17) - 1), Ok(()));
+    assert_eq!(emulated.commands(), 2);
+    assert_eq!(queue.write_zeroes(&tags, 0, (1 << 17) + 1), Err(Errno::INVAL));
+}
