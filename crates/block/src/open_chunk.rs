@@ -10,7 +10,7 @@ use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,8 +89,8 @@ pub(crate) struct OpenChunk {
     tags: Arc<Tags>,
     /// Each thread has one of them, opened at its first command.
     queues: Box<[OnceLock<Place>]>,
-    /// Held while one is opened.
-    opening: Mutex<()>,
+    /// Whether a close has begun. Held while a queue is opened, and while all are stopped, resumed or closed.
+    is_closing: Mutex<bool>,
     /// Threads that update statuses, by queue.
     updaters: Box<[Once]>,
     max_transfer_blocks: u64,
@@ -98,7 +98,6 @@ pub(crate) struct OpenChunk {
     without_tag: [AtomicU64; 2],
     /// Results that were asked for too early.
     without_completion: AtomicU64,
-    is_closing: AtomicBool,
 }
 
 /// What a thread uses.
@@ -153,11 +152,10 @@ impl OpenChunk {
             space,
             tags: Arc::new(tags),
             queues: (0..queues).map(|_| OnceLock::new()).collect(),
-            opening: Mutex::new(()),
+            is_closing: Mutex::new(false),
             updaters: (0..queues).map(|_| Once::new()).collect(),
             without_tag: [const { AtomicU64::new(0) }; 2],
             without_completion: AtomicU64::new(0),
-            is_closing: AtomicBool::new(false),
         }
     }
 
@@ -185,10 +183,15 @@ impl OpenChunk {
 
     #[cold]
     fn open_queue(&self, place: usize) -> Result<(usize, &Arc<Queue>), Errno> {
-        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_closing = self.lock_queues();
         if self.queues[place].get().is_none() {
             let opened = match self.new_queue() {
-                Ok(queue) => Place { queue: Arc::new(queue), is_shared: false },
+                Ok(queue) => {
+                    if *is_closing {
+                        queue.stop();
+                    }
+                    Place { queue: Arc::new(queue), is_shared: false }
+                }
                 // No more of them: share another thread's, from now on.
                 Err(error) => {
                     let (_, queue) = self.open_queues().next().ok_or(error)?;
@@ -198,8 +201,13 @@ impl OpenChunk {
             };
             let _ = self.queues[place].set(opened);
         }
-        drop(opening);
+        drop(is_closing);
         self.queues[place].get().map(|Place { queue, .. }| (place, queue)).ok_or(Errno::INVAL)
+    }
+
+    /// While this is held no queue is opened. Whether a close has begun.
+    fn lock_queues(&self) -> MutexGuard<'_, bool> {
+        self.is_closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new_queue(&self) -> Result<Queue, Errno> {
@@ -283,10 +291,9 @@ impl OpenChunk {
         let NewCommand { kind, blocks, status, .. } = issue.command;
         let is_allowed = if kind == Kind::Read { &self.reads } else { &self.writes }.load(Ordering::Relaxed);
         let is_short = blocks as u64 <= self.max_transfer_blocks;
-        let is_open = !self.is_closing.load(Ordering::Acquire);
         // Without threads nobody would update it.
         let has_updater = status.is_none() || self.options.has_threads;
-        (is_allowed && is_short && is_open && has_updater).then_some(()).ok_or(Errno::INVAL)
+        (is_allowed && is_short && has_updater).then_some(()).ok_or(Errno::INVAL)
     }
 
     /// The disk's blocks for a virtual LUN's.
@@ -483,11 +490,11 @@ impl OpenChunk {
     /// Changes a virtual LUN's size.
     ///
     /// # Errors
-    /// `EINVAL` for a physical LUN, a clone, or more blocks than the disk has, `ENOSPC` if other virtual LUNs have them, `EBUSY` if blocks
+    /// `EINVAL` for a physical LUN, a clone, a close that has begun, or more blocks than the disk has, `ENOSPC` if other virtual LUNs have them, `EBUSY` if blocks
     /// would be freed that a clone has.
     pub(crate) fn set_size(&self, blocks: u64) -> Result<(), Errno> {
         let Space::Virtual(parts) = &self.space else { return Err(Errno::INVAL) };
-        if blocks > self.disk_blocks {
+        if blocks > self.disk_blocks || *self.lock_queues() {
             return Err(Errno::INVAL);
         }
         parts.resize(blocks, self.disk_blocks, || self.drain(), |part| self.scrub(part))
@@ -532,23 +539,35 @@ impl OpenChunk {
         CFLSH_ATTR_UNMAP
     }
 
-    /// Ends all use, after a wait for its commands.
+    /// Begins a close: no command is begun from now on.
     ///
     /// # Errors
-    /// `EBUSY` if commands are in flight, or results were not fetched; the disk's if blocks can't be zeroed. Then it stays open.
-    pub(crate) fn close(&self) -> Result<(), Errno> {
-        if self.is_closing.swap(true, Ordering::AcqRel) {
+    /// `EINVAL` if a close has begun already.
+    pub(crate) fn stop(&self) -> Result<(), Errno> {
+        let mut is_closing = self.lock_queues();
+        if std::mem::replace(&mut *is_closing, true) {
             return Err(Errno::INVAL);
         }
-        let free = || match &self.space {
-            Space::Physical(_) => Ok(()),
-            Space::Virtual(parts) => parts.close(|part| self.scrub(part)),
-        };
-        let ended = self.wait_for_commands().and_then(|()| free());
-        if ended.is_err() {
-            self.is_closing.store(false, Ordering::Release);
-            return ended;
+        self.open_queues().for_each(|(_, queue)| queue.stop());
+        Ok(())
+    }
+
+    /// Gives up a close that was begun.
+    pub(crate) fn resume(&self) {
+        let mut is_closing = self.lock_queues();
+        *is_closing = false;
+        self.open_queues().for_each(|(_, queue)| queue.resume());
+    }
+
+    /// Ends all use after [`stop`](Self::stop) and [`wait_for_commands`](Self::wait_for_commands).
+    ///
+    /// # Errors
+    /// The disk's if blocks can't be zeroed. Then nothing has changed.
+    pub(crate) fn finish(&self) -> Result<(), Errno> {
+        if let Space::Virtual(parts) = &self.space {
+            parts.close(|part| self.scrub(part))?;
         }
+        let _is_closing = self.lock_queues();
         for (_, queue) in self.open_queues() {
             // A controller that is lost keeps its queues until it is reset; no command is in them.
             let _ = queue.close();
@@ -558,7 +577,10 @@ impl OpenChunk {
     }
 
     /// Waits until no command has a tag.
-    fn wait_for_commands(&self) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// `EBUSY` if commands are in flight, or results were not fetched.
+    pub(crate) fn wait_for_commands(&self) -> Result<(), Errno> {
         let begun = Instant::now();
         while self.tags.in_use() > 0 {
             if begun.elapsed() >= WAIT_MAX {
@@ -638,3 +660,6 @@ fn say_beyond(first: u64, blocks: u64, all: u64, error: Errno) -> Errno {
         error,
     )
 }
+
+#[cfg(test)]
+mod tests;

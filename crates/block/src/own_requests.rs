@@ -13,6 +13,11 @@ pub(crate) enum OwnOperation {
 }
 
 impl OwnOperation {
+    /// Whether the library's caller has asked for it.
+    pub(crate) fn is_a_caller_s(self) -> bool {
+        matches!(self, Self::Flush)
+    }
+
     /// What an error's text begins with.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -185,6 +185,8 @@ struct Commands {
     waiters: usize,
     /// The thread that updates statuses waits for one to be polled.
     updater_waits: bool,
+    /// No new command is taken, because the chunk is being closed.
+    is_stopped: bool,
 }
 
 /// Commands that have tags.
@@ -272,6 +274,7 @@ impl Queue {
             has_sleeper: false,
             waiters: 0,
             updater_waits: false,
+            is_stopped: false,
         };
         Ok(Self { commands: Mutex::new(Some(commands)), changed: Condvar::new(), polled: Condvar::new() })
     }
@@ -281,7 +284,26 @@ impl Queue {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes no new commands from now on. Those that were begun go on.
+    pub(crate) fn stop(&self) {
+        self.set_stopped(true);
+    }
+
+    /// Takes commands again.
+    pub(crate) fn resume(&self) {
+        self.set_stopped(false);
+    }
+
+    fn set_stopped(&self, is_stopped: bool) {
+        if let Some(commands) = self.lock().as_mut() {
+            commands.is_stopped = is_stopped;
+        }
+    }
+
     /// Begins a command under a tag, on these blocks of the disk. If `rings`, the disk sees it at once.
+    ///
+    /// # Errors
+    /// `EINVAL` if the queue was stopped or closed.
     #[inline(always)]
     pub(crate) fn begin(
         &self,
@@ -292,7 +314,7 @@ impl Queue {
         rings: bool,
     ) -> Result<(), Errno> {
         let mut lock = self.lock();
-        let commands = lock.as_mut().ok_or(Errno::INVAL)?;
+        let commands = lock.as_mut().filter(|commands| !commands.is_stopped).ok_or(Errno::INVAL)?;
         if let Some(status) = command.status {
             status.begin();
         }
@@ -310,11 +332,17 @@ impl Queue {
     }
 
     /// Empties the disk's volatile write cache.
+    ///
+    /// # Errors
+    /// `EINVAL` if the queue was stopped or closed; the disk's.
     pub(crate) fn flush(&self, tags: &Tags) -> Result<(), Errno> {
         self.execute(tags, OwnOperation::Flush)
     }
 
-    /// Zeroes blocks of the disk.
+    /// Zeroes blocks of the disk, also in a queue that was stopped.
+    ///
+    /// # Errors
+    /// `EINVAL` if the queue was closed; the disk's.
     pub(crate) fn write_zeroes(&self, tags: &Tags, first: u64, blocks: u64) -> Result<(), Errno> {
         (0..blocks).step_by(UNMAP_BLOCKS_MAX as usize).try_for_each(|done| {
             let blocks = (blocks - done).min(UNMAP_BLOCKS_MAX);
@@ -324,7 +352,7 @@ impl Queue {
 
     /// Executes a request of the queue's own. Others use the queue meanwhile.
     fn execute(&self, tags: &Tags, operation: OwnOperation) -> Result<(), Errno> {
-        let number = self.lock().as_mut().ok_or(Errno::INVAL)?.begin_own(operation);
+        let number = self.lock().as_mut().ok_or(Errno::INVAL)?.begin_own(operation)?;
         loop {
             self.wait(tags, LOOK_AFTER, Awaited::Own(number));
             if let Some(result) = self.lock().as_mut().ok_or(Errno::INVAL)?.own.take(number) {
@@ -566,14 +594,20 @@ impl Commands {
     }
 
     /// Begins a request of the queue's own after what waits for slots. Returns its number.
-    fn begin_own(&mut self, operation: OwnOperation) -> u64 {
+    ///
+    /// # Errors
+    /// `EINVAL` for a caller's request in a queue that was stopped. A close has the library zero blocks after that.
+    fn begin_own(&mut self, operation: OwnOperation) -> Result<u64, Errno> {
+        if self.is_stopped && operation.is_a_caller_s() {
+            return Err(Errno::INVAL);
+        }
         let request = self.own.add(operation);
         let begun = if self.backlog.is_empty() { self.begin_own_request(request) } else { Begun::NoSlot };
         if let Begun::NoSlot = begun {
             self.backlog.push_back(Work::Own(request));
         }
         self.disk.ring_doorbell();
-        request.number
+        Ok(request.number)
     }
 
     fn begin_own_request(&mut self, request: OwnRequest) -> Begun {

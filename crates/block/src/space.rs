@@ -213,6 +213,10 @@ impl Parts {
         Ok(u64::from_ne_bytes(changes))
     }
 
+    fn is_closed(&self) -> bool {
+        self.user.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// Whether other processes use this virtual LUN: clones, or the parent of this one.
     fn has_other_users(&self) -> Result<bool, Errno> {
         let user = self.user.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +228,7 @@ impl Parts {
     /// disk's size. Before blocks are freed, `drain` waits for all commands, while none begins, and `scrub` is called with them.
     ///
     /// # Errors
-    /// `ENOSPC` if others have too much of the disk; then nothing has changed. `EINVAL` for a clone, `EBUSY` if blocks would be freed that a
+    /// `ENOSPC` if others have too much of the disk; then nothing has changed. `EINVAL` for a clone, or after it was closed, `EBUSY` if blocks would be freed that a
     /// clone has. The error of `scrub`; then its blocks stay.
     pub(crate) fn resize(
         &self,
@@ -237,6 +241,9 @@ impl Parts {
             return Err(Errno::INVAL);
         }
         let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closed() {
+            return Err(Errno::INVAL);
+        }
         let now = parts.blocks();
         self.note_change(&mut parts)?;
         if blocks > now {

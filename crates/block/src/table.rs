@@ -143,13 +143,49 @@ pub(crate) fn add(chunk: OpenChunk) -> Result<i32, Errno> {
 
 /// Closes a chunk.
 pub(crate) fn close(id: i32) -> Result<(), Errno> {
-    find(id)?.close()?;
+    close_chunks(&[(id, find(id)?)])
+}
+
+/// Closes chunks: all of them, or none where commands of one do not end. Those that were closed before are left out.
+fn close_all(ids: &[i32]) -> Result<(), Errno> {
+    let is_there = |id: &&i32| read().chunks.get(**id as usize).is_some_and(Option::is_some);
+    let chunks = ids.iter().filter(is_there).map(|id| Ok((*id, find(*id)?)));
+    close_chunks(&chunks.collect::<Result<Vec<_>, Errno>>()?)
+}
+
+fn close_chunks(chunks: &[(i32, Arc<OpenChunk>)]) -> Result<(), Errno> {
+    let mut stopped = 0;
+    let ended = chunks.iter().try_for_each(|(_, chunk)| {
+        chunk.stop()?;
+        stopped += 1;
+        Ok(())
+    });
+    let ended = ended.and_then(|()| chunks.iter().try_for_each(|(_, chunk)| chunk.wait_for_commands()));
+    if ended.is_err() {
+        chunks[..stopped].iter().for_each(|(_, chunk)| chunk.resume());
+        return ended;
+    }
+    // One whose blocks can't be zeroed stays, and may be closed again.
+    let mut result = Ok(());
+    for (id, chunk) in chunks {
+        match chunk.finish() {
+            Ok(()) => remove(*id),
+            Err(error) => {
+                chunk.resume();
+                result = Err(error);
+            }
+        }
+    }
+    result
+}
+
+/// Removes a chunk that was closed.
+fn remove(id: i32) {
     if let Some(entry) = write().chunks.get_mut(id as usize) {
         *entry = None;
     }
     changed();
     let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = None));
-    Ok(())
 }
 
 /// Makes a parent's chunk usable in this process, or changes the access of this process's own.
@@ -186,9 +222,11 @@ pub(crate) fn group(id: i32) -> Result<Arc<Group>, Errno> {
     group.map(Arc::clone).ok_or(Errno::INVAL)
 }
 
-/// Removes a group.
-pub(crate) fn remove_group(id: i32) {
-    drop(usize::try_from(id).ok().and_then(|id| write().groups.get_mut(id)?.take()));
+/// Closes a group and its chunks: all of them, or none where commands do not end.
+pub(crate) fn close_group(id: i32) -> Result<(), Errno> {
+    close_all(&group(id)?.chunks)?;
+    let removed = write().groups.get_mut(id as usize).and_then(Option::take);
+    removed.map(drop).ok_or(Errno::INVAL)
 }
 
 /// Has the C library call functions around `fork`.

@@ -7,10 +7,13 @@ mod support;
 use block::c_types::{
     ArwStatus, CBLK_ARESULT_BLOCKING, CBLK_ARESULT_NEXT_TAG, CBLK_ARESULT_NO_HARVEST, CBLK_ARESULT_USER_TAG,
     CBLK_ARW_STATUS_SUCCESS, CBLK_ARW_USER_STATUS_FLAG, CBLK_ARW_USER_TAG_FLAG, CBLK_ARW_WAIT_CMD_FLAGS,
-    CBLK_OPN_NO_INTRP_THREADS, CBLK_OPN_SCRUB_DATA, CBLK_OPN_VIRT_LUN,
+    CBLK_OPN_NO_INTRP_THREADS, CBLK_OPN_SCRUB_DATA, CBLK_OPN_VIRT_LUN, GroupTag,
 };
+use block::interface::chunk::cblk_close;
+use block::interface::group::{cblk_cg_aread, cblk_cg_aresult, cblk_cg_close, cblk_cg_open, cblk_cg_read};
 use block::interface::own::iotoll_block_flush;
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use support::{BLOCK, Chunk, Disks, pattern};
@@ -244,6 +247,38 @@ fn a_thread_that_waits_gets_its_result_when_the_chunk_is_closed() {
     }
 }
 
+/// Threads begin commands while the chunk is closed. What was begun has its result.
+#[test]
+fn no_command_is_begun_in_a_closed_chunk() {
+    for path in Disks::new(311).paths {
+        for _ in 0..300 {
+            let chunk = std::mem::ManuallyDrop::new(Chunk::open(&path, 16, libc::O_RDWR, 0).unwrap());
+            let begun = AtomicI32::new(0);
+            let begin_and_wait = || {
+                let mut data = pattern(0);
+                while let Ok(tag) = chunk.aread(&mut data, 3, 0, CBLK_ARW_WAIT_CMD_FLAGS) {
+                    assert_eq!(chunk.wait(tag), Ok(1));
+                    begun.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            thread::scope(|scope| {
+                let threads = [(); 6].map(|()| scope.spawn(begin_and_wait));
+                while begun.load(Ordering::Relaxed) < 20 {
+                    thread::yield_now();
+                }
+                let close = || match cblk_close(chunk.0, 0) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error().raw_os_error()),
+                };
+                // A thread may be slow to fetch its result.
+                while close() == Err(Some(libc::EBUSY)) {}
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+            });
+            assert_eq!(cblk_close(chunk.0, 0), -1, "it is closed");
+        }
+    }
+}
+
 /// A thread that used a chunk last keeps nothing of it.
 #[test]
 fn a_closed_virtual_lun_has_no_blocks() {
@@ -382,6 +417,34 @@ fn threads_beyond_the_queues_share_them() {
     assert_eq!(stats.num_aresult_no_cmplt, 0, "nobody asked for a result");
     for one in others.into_iter().chain([chunk]) {
         assert_eq!(one.close(), Ok(0));
+    }
+}
+
+/// One chunk of a group has a result that was not fetched, so all stay.
+#[test]
+#[allow(unsafe_code, reason = "C functions")]
+fn a_group_is_closed_whole_or_not_at_all() {
+    for path in Disks::new(312).paths {
+        let path = CString::new(path).unwrap();
+        // SAFETY: the path ends with a zero byte.
+        let group = unsafe { cblk_cg_open(path.as_ptr(), 4, libc::O_RDWR, 3, 0, 0) };
+        assert!(group >= 0);
+        let (mut data, mut tag) = (pattern(0), GroupTag { id: -1, tag: -1 });
+        let into = data.as_mut_ptr().cast();
+        // SAFETY: the data has as many bytes.
+        let read = || (0..3).map(|_| unsafe { cblk_cg_read(group, into, 0, 1, 0) }).sum::<i32>();
+        // SAFETY: the data lives until the result is fetched.
+        unsafe {
+            assert_eq!(read(), 3);
+            assert_eq!(cblk_cg_aread(group, into, 1, 1, &raw mut tag, std::ptr::null_mut(), 0), 0);
+            assert_eq!(cblk_cg_close(group, 0), -1);
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EBUSY));
+            let mut blocks = 0;
+            assert_eq!(cblk_cg_aresult(group, &raw mut tag, &raw mut blocks, CBLK_ARESULT_BLOCKING), 1);
+            assert_eq!(read(), 3, "each chunk has a turn");
+        }
+        assert_eq!((cblk_cg_close(group, 0), cblk_cg_close(group, 0)), (0, -1));
+        assert_eq!(cblk_close(tag.id, 0), -1, "its chunks are closed");
     }
 }
 

@@ -86,18 +86,7 @@ fn open_all(
 /// Closes a group and its chunks.
 #[unsafe(no_mangle)]
 pub extern "C" fn cblk_cg_close(cgid: c_int, _flags: c_int) -> c_int {
-    let close = || {
-        let group = table::group(cgid)?;
-        let mut result = Ok(0);
-        for chunk in &group.chunks {
-            if let Err(error) = table::close(*chunk) {
-                result = Err(error);
-            }
-        }
-        table::remove_group(cgid);
-        result
-    };
-    returned(close)
+    returned(|| table::close_group(cgid).map(|()| 0))
 }
 
 /// How many chunks a group has.

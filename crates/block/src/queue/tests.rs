@@ -86,7 +86,7 @@ fn each_flush_has_its_own_result_and_holds_up_nobody() {
     let failure = Fault::Status(Status::INVALID_FIELD.with_do_not_retry());
     shared.inject(failure);
     // Of a thread that fetches its result late.
-    let late = shared.queue.lock().as_mut().unwrap().begin_own(OwnOperation::Flush);
+    let late = shared.queue.lock().as_mut().unwrap().begin_own(OwnOperation::Flush).unwrap();
     shared.inject(Fault::Stuck);
     let stuck = shared.flush();
     shared.inject(failure);
@@ -141,4 +141,21 @@ fn more_blocks_are_zeroed_than_one_request_can() {
     assert_eq!(queue.write_zeroes(&tags, 1, (1 << 17) - 1), Ok(()));
     assert_eq!(emulated.commands(), 2);
     assert_eq!(queue.write_zeroes(&tags, 0, (1 << 17) + 1), Err(Errno::INVAL));
+}
+
+#[test]
+fn a_queue_that_was_stopped_ends_what_it_has() {
+    let shared = Shared::new();
+    let mut data = vec![7; 4096];
+    let before = shared.begin(Kind::Write, &mut data, 3).unwrap();
+    shared.queue.stop();
+    let mut read = vec![0; 4096];
+    assert_eq!(shared.begin(Kind::Read, &mut read, 3), Err(Errno::INVAL));
+    assert_eq!(shared.queue.flush(&shared.tags), Err(Errno::INVAL));
+    assert_eq!(shared.wait(before), Ok(1));
+    assert_eq!(shared.queue.write_zeroes(&shared.tags, 4, 1), Ok(()), "a close does that");
+    shared.queue.resume();
+    let after = shared.begin(Kind::Read, &mut read, 3).unwrap();
+    assert_eq!((shared.wait(after), read == data), (Ok(1), true));
+    assert_eq!((shared.queue.flush(&shared.tags), shared.tags.in_use()), (Ok(()), 0));
 }
