@@ -164,7 +164,8 @@ int cblk_term(void *arg, uint64_t flags);
  * several controllers of one disk ("0000:3b:00.0+0000:5e:00.0"), or "emulated:BLOCKS". max_num_requests: commands at once, at most 8192 (ENOMEM); 0 or less for 64.
  * mode: O_RDONLY, O_WRONLY or O_RDWR. Returns the chunk's identifier, or NULL_CHUNK_ID. */
 chunk_id_t cblk_open(const char *path, int max_num_requests, int mode, chunk_ext_arg_t ext, int flags);
-/* Waits up to 5 seconds for commands; then EBUSY. */
+/* Takes no further commands (EINVAL), and waits up to 5 seconds for those in flight, then 0.1 seconds for results that were not fetched. EBUSY if there
+ * still are any: the chunk stays open and takes commands again. */
 int cblk_close(chunk_id_t chunk_id, int flags);
 int cblk_get_lun_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
 int cblk_get_size(chunk_id_t chunk_id, size_t *nblocks, int flags);
@@ -211,6 +212,7 @@ typedef struct cflsh_cg_tag_s {
 } cflsh_cg_tag_t;
 
 chunk_cg_id_t cblk_cg_open(const char *path, int max_num_requests, int mode, int num_chunks, chunk_ext_arg_t ext, int flags);
+/* As cblk_close, for all chunks or, with EBUSY, none. */
 int cblk_cg_close(chunk_cg_id_t cgid, int flags);
 int cblk_cg_get_stats(chunk_cg_id_t cgid, chunk_stats_t *stats, int flags);
 int cblk_cg_get_lun_size(chunk_cg_id_t cgid, size_t *nblocks, int flags);

@@ -63,6 +63,11 @@ impl Counts {
         }
     }
 
+    /// Blocking commands whose threads have not fetched their results.
+    pub(crate) fn blocking(&self) -> u32 {
+        self.reads.active + self.writes.active
+    }
+
     /// Adds them to a chunk's statistics. The most commands at once are added too, which is more than there were if queues had their
     /// most at different times.
     pub(crate) fn add_to(&self, stats: &mut ChunkStats) {

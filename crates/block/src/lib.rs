@@ -31,6 +31,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod c_types;
+mod close_wait;
 mod counts;
 pub mod direct_queue;
 mod disk;

@@ -1,6 +1,7 @@
 //! A chunk that was opened: its commands, tags, queues and blocks.
 
 use crate::c_types::{CFLSH_ATTR_UNMAP, ChunkStats};
+use crate::close_wait::CloseWait;
 use crate::disk::Disk;
 use crate::errno;
 use crate::queue::{Awaited, Kind, LOOK_AFTER, NewCommand, Queue, Run};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Requests of the disk that a queue has at once. More parts of commands wait for a free one.
 const QUEUE_REQUESTS_MAX: usize = 256;
-/// A command waits for a free tag, and closing for commands, at most for so long.
+/// A command waits for a free tag at most for so long.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Which commands a chunk takes.
@@ -576,20 +577,23 @@ impl OpenChunk {
         Ok(())
     }
 
-    /// Waits until no command has a tag.
+    /// Waits until no command has a tag, and no thread waits for a flush.
     ///
     /// # Errors
     /// `EBUSY` if commands are in flight, or results were not fetched.
     pub(crate) fn wait_for_commands(&self) -> Result<(), Errno> {
-        let begun = Instant::now();
-        while self.tags.in_use() > 0 {
-            if begun.elapsed() >= WAIT_MAX {
+        let mut wait = CloseWait::new(Instant::now());
+        loop {
+            self.harvest();
+            let is_busy = self.open_queues().any(|(_, queue)| queue.is_busy());
+            if !is_busy && self.tags.in_use() == 0 {
+                return Ok(());
+            }
+            if wait.is_over(is_busy, Instant::now()) {
                 return Err(Errno::BUSY);
             }
-            self.harvest();
             thread::sleep(Duration::from_millis(1));
         }
-        Ok(())
     }
 
     /// In a child process: the chunk is its parent's.

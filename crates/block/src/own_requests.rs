@@ -64,6 +64,11 @@ impl OwnRequests {
         self.results.insert(number, Some(result));
     }
 
+    /// Whether each result was taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
     pub(crate) fn has_ended(&self, number: u64) -> bool {
         self.results.get(&number).is_some_and(Option::is_some)
     }

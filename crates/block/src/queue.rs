@@ -410,6 +410,11 @@ impl Queue {
         self.lock().as_ref().is_some_and(Commands::is_in_flight)
     }
 
+    /// Whether any command has not ended, or a thread that waits in the library is about to fetch its result.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.lock().as_ref().is_some_and(Commands::is_busy)
+    }
+
     /// Waits until commands may have ended, at most for so long, and processes them. It does not wait if what is awaited has ended.
     pub(crate) fn wait(&self, tags: &Tags, at_most: Duration, awaited: Awaited) {
         let mut lock = self.lock();
@@ -536,6 +541,10 @@ impl Commands {
 
     fn is_in_flight(&self) -> bool {
         self.in_flight > 0 || !self.backlog.is_empty()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_in_flight() || self.tagged.counts.blocking() > 0 || !self.own.is_empty()
     }
 
     /// Begins a command. Returns whether it has ended.

@@ -36,10 +36,14 @@ impl Shared {
     }
 
     fn begin(&self, kind: Kind, data: &mut [u8], first: u64) -> Result<u32, Errno> {
+        self.begin_with(kind, data, first, true)
+    }
+
+    fn begin_with(&self, kind: Kind, data: &mut [u8], first: u64, is_async: bool) -> Result<u32, Errno> {
         let tag = self.tags.take().unwrap();
         // SAFETY: the tests keep their data until they have the result.
         let buffer = unsafe { Buffer::new(data.as_mut_ptr()) };
-        let command = NewCommand { kind, buffer, blocks: 1, is_async: true, user_tag: None, status: None };
+        let command = NewCommand { kind, buffer, blocks: 1, is_async, user_tag: None, status: None };
         let run = Run { first, blocks: 1, offset: 0 };
         let begun = self.queue.begin(tag, &command, &[run], &self.tags, true);
         begun.inspect_err(|_| self.tags.free(tag, None)).map(|()| tag)
@@ -158,4 +162,36 @@ fn a_queue_that_was_stopped_ends_what_it_has() {
     let after = shared.begin(Kind::Read, &mut read, 3).unwrap();
     assert_eq!((shared.wait(after), read == data), (Ok(1), true));
     assert_eq!((shared.queue.flush(&shared.tags), shared.tags.in_use()), (Ok(()), 0));
+}
+
+/// Asynchronous commands have results that may never be fetched.
+#[test]
+fn a_queue_is_busy_until_its_threads_have_their_results() {
+    let shared = Shared::new();
+    let queue = &shared.queue;
+    let mut data = vec![7; 4096];
+    shared.inject(Fault::Stuck);
+    let stuck = shared.begin(Kind::Write, &mut data, 3).unwrap();
+    queue.harvest_now(&shared.tags);
+    assert!(queue.is_busy(), "it is in flight");
+    shared.inject(Fault::Fatal);
+    assert_eq!(join(shared.flush()), Ok(()));
+    wait_until(|| {
+        queue.harvest_now(&shared.tags);
+        !queue.is_busy()
+    });
+    assert_eq!(shared.wait(stuck), Ok(1));
+    let idle = || {
+        queue.harvest_now(&shared.tags);
+        !queue.is_in_flight()
+    };
+    let blocking = shared.begin_with(Kind::Read, &mut data, 3, false).unwrap();
+    wait_until(idle);
+    assert!(queue.is_busy());
+    assert_eq!((shared.wait(blocking), queue.is_busy()), (Ok(1), false));
+    let flush = queue.lock().as_mut().unwrap().begin_own(OwnOperation::Flush).unwrap();
+    wait_until(idle);
+    assert!(queue.is_busy());
+    assert!(queue.lock().as_mut().unwrap().own.take(flush).is_some());
+    assert!(!queue.is_busy());
 }
