@@ -15,8 +15,8 @@ extern "C" {
 int iotoll_block_flush(chunk_id_t chunk_id);
 
 /* Copies why this thread's last call failed, where more is known than its errno: a controller or broker that can't be opened or has no queue left,
- * a flush that failed, with a zero byte after it. Returns its length without that
- * byte, also where size is too small; 0 if nothing is known. */
+ * a flush that failed, a command whose result it fetched, or one of cblk_listio's. A zero byte is after it. Returns its length without that byte,
+ * also where size is too small; 0 if nothing is known. */
 size_t iotoll_block_error(char *into, size_t size);
 
 /* The library's version, such as "0.1.0". */

@@ -2,7 +2,6 @@
 
 use crate::c_types::ChunkStats;
 use crate::queue::Kind;
-use rustix::io::Errno;
 
 /// Commands of one kind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,12 +53,13 @@ impl Counts {
         self.activity(kind, is_async).begin();
     }
 
-    pub(crate) fn end(&mut self, kind: Kind, is_async: bool, result: Result<usize, Errno>) {
+    /// `blocks` is `None` for a command that failed.
+    pub(crate) fn end(&mut self, kind: Kind, is_async: bool, blocks: Option<usize>) {
         self.activity(kind, is_async).end();
-        match (result, kind) {
-            (Err(_), _) => self.errors += 1,
-            (Ok(blocks), Kind::Read) => self.blocks_read += blocks as u64,
-            (Ok(blocks), _) => self.blocks_written += blocks as u64,
+        match (blocks, kind) {
+            (None, _) => self.errors += 1,
+            (Some(blocks), Kind::Read) => self.blocks_read += blocks as u64,
+            (Some(blocks), _) => self.blocks_written += blocks as u64,
         }
     }
 

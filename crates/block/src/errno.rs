@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "errno belongs to the C library")]
 
+use crate::failure::Failure;
 use nvme::chunk::ChunkError;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -18,13 +19,7 @@ thread_local! {
 
 /// Keeps for the caller what failed and why, with all causes, and returns the number that stands for it.
 pub(crate) fn explain(what: &str, error: &dyn Error, errno: Errno) -> Errno {
-    let mut text = format!("{what}: {error}");
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    say(text, errno)
+    Failure::new(what, error, errno).tell()
 }
 
 /// Keeps for the caller why its call failed.
@@ -40,6 +35,11 @@ pub(crate) fn say(text: String, errno: Errno) -> Errno {
 /// Forgets what was kept, because the call goes on or nothing more is known of its failure.
 pub(crate) fn forget_text() {
     let _ = TEXT.try_with(|last| last.take());
+    settle_text();
+}
+
+/// Keeps a text for a call that succeeds although a part of it has failed.
+pub(crate) fn settle_text() {
     let _ = IS_NEW.try_with(|is_new| is_new.set(false));
 }
 

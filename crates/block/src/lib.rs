@@ -38,6 +38,7 @@ mod disk;
 mod driven;
 mod ended;
 mod errno;
+mod failure;
 pub mod interface;
 mod open_chunk;
 mod own_requests;

@@ -9,6 +9,7 @@ use crate::c_types::{ArwStatus, CBLK_ARW_STATUS_FAIL, CBLK_ARW_STATUS_PENDING, C
 use crate::counts::Counts;
 use crate::ended::Ended;
 use crate::errno::{errno_of, explain, of_io};
+use crate::failure::Failure;
 use crate::own_requests::{OwnOperation, OwnRequest, OwnRequests};
 use crate::tags::Tags;
 use nvme::chunk::{Chunk, ChunkError, Request};
@@ -35,6 +36,19 @@ pub(crate) enum Kind {
     Read,
     Write,
     Unmap,
+}
+
+impl Kind {
+    /// Why a command of this kind failed.
+    #[cold]
+    fn failure(self, error: &ChunkError) -> Box<Failure> {
+        let what = match self {
+            Self::Read => "the read",
+            Self::Write => "the write",
+            Self::Unmap => "the unmap",
+        };
+        Box::new(Failure::new(what, error, errno_of(error)))
+    }
 }
 
 /// A caller's data.
@@ -121,12 +135,13 @@ pub(crate) struct NewCommand {
 }
 
 /// A command that has a tag.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Command {
     is: NewCommand,
     /// Parts that have not ended.
     parts: u32,
-    error: Option<Errno>,
+    /// That of the part which failed first.
+    failure: Option<Box<Failure>>,
 }
 
 /// Blocks of the disk that a command's part transfers or zeroes.
@@ -158,8 +173,8 @@ enum Begun {
     InFlight,
     /// No slot is free.
     NoSlot,
-    /// It has ended already, perhaps with an error.
-    Ended(Option<Errno>),
+    /// It has ended already, and may have failed.
+    Ended(Option<Box<Failure>>),
 }
 
 /// The commands of a queue, with its disk.
@@ -256,7 +271,7 @@ impl Queue {
         };
         let block_shift = disk.block_bytes().trailing_zeros();
         let tagged = Tagged {
-            commands: vec![None; tags],
+            commands: (0..tags).map(|_| None).collect(),
             ended: Ended::new(tags),
             polled_statuses: 0,
             counts: Counts::default(),
@@ -382,7 +397,7 @@ impl Queue {
                 return Ok(None);
             }
         }
-        commands.tagged.finish(tag, tags).map(Some)
+        commands.tagged.finish(tag, tags).ok_or(Errno::NOMSG)?.map(Some).map_err(|failure| failure.tell())
     }
 
     /// Fetches the result of the asynchronous command that ended first, with the tag that its caller knows.
@@ -394,8 +409,8 @@ impl Queue {
         }
         let tagged = &mut commands.tagged;
         let tag = tagged.ended.first()?;
-        let known = tagged.commands[tag as usize].and_then(|command| command.is.user_tag);
-        Some((known.unwrap_or(tag as i32), tagged.finish(tag, tags)))
+        let known = tagged.commands[tag as usize].as_ref().and_then(|command| command.is.user_tag);
+        Some((known.unwrap_or(tag as i32), tagged.finish(tag, tags)?.map_err(|failure| failure.tell())))
     }
 
     /// Processes completions.
@@ -551,22 +566,22 @@ impl Commands {
     #[inline(always)]
     fn begin(&mut self, tag: u32, is: &NewCommand, runs: &[Run], tags: &Tags) -> bool {
         let blocks_max = if is.kind == Kind::Unmap { UNMAP_BLOCKS_MAX } else { self.request_blocks };
-        let (parts, error) = match runs {
+        let (parts, failure) = match runs {
             // Nearly always.
             [run] if run.blocks <= blocks_max => match self.begin_or_queue(Part { tag, run: *run }, is) {
-                Begun::Ended(error) => (0, error),
+                Begun::Ended(failure) => (0, failure),
                 Begun::InFlight | Begun::NoSlot => (1, None),
             },
             runs => self.begin_parts(tag, is, runs, blocks_max),
         };
-        self.tagged.begin(tag, is, parts, error);
+        self.tagged.begin(tag, is, parts, failure);
         if parts == 0 {
             self.tagged.end(tag, tags);
         }
         parts == 0
     }
 
-    /// Begins a command in several parts. Returns how many have not ended, and the first error of the others.
+    /// Begins a command in several parts. Returns how many have not ended, and the first failure of the others.
     #[inline(never)]
     fn begin_parts(
         &mut self,
@@ -574,8 +589,8 @@ impl Commands {
         is: &NewCommand,
         runs: &[Run],
         blocks_max: u64,
-    ) -> (u32, Option<Errno>) {
-        let (mut parts, mut error) = (0, None);
+    ) -> (u32, Option<Box<Failure>>) {
+        let (mut parts, mut failure) = (0, None);
         for run in runs {
             let mut left = *run;
             while left.blocks > 0 {
@@ -585,11 +600,11 @@ impl Commands {
                 left.offset += (run.blocks << self.block_shift) as usize;
                 match self.begin_or_queue(Part { tag, run }, is) {
                     Begun::InFlight | Begun::NoSlot => parts += 1,
-                    Begun::Ended(failed) => error = error.or(failed),
+                    Begun::Ended(failed) => failure = failure.or(failed),
                 }
             }
         }
-        (parts, error)
+        (parts, failure)
     }
 
     /// Begins a part after what waits for slots.
@@ -649,7 +664,7 @@ impl Commands {
             Kind::Unmap => self.disk.begin_write_zeroes(first, blocks),
         };
         let begun = self.note_begun(begun, Work::Part(part));
-        begun.unwrap_or_else(|error| Begun::Ended(Some(errno_of(&error))))
+        begun.unwrap_or_else(|error| Begun::Ended(Some(is.kind.failure(&error))))
     }
 
     /// Notes what a request is for that was begun.
@@ -696,8 +711,8 @@ impl Commands {
                 // SAFETY: the part is within the command's data, the command has not ended, and this is its part's only completion.
                 _ => unsafe { command.is.buffer.part_mut(part.run.offset, bytes) },
             };
-            let error = completion.finish(into).err().map(|error| errno_of(&error));
-            ended += usize::from(tagged.end_part(part.tag, error, tags));
+            let failure = completion.finish(into).err().map(|error| command.is.kind.failure(&error));
+            ended += usize::from(tagged.end_part(part.tag, failure, tags));
         });
         if !self.backlog.is_empty() {
             ended += self.begin_backlog(tags);
@@ -712,16 +727,17 @@ impl Commands {
         while let Some(work) = self.backlog.front().copied() {
             let begun = match work {
                 Work::Part(part) => {
-                    let Some(command) = self.tagged.commands[part.tag as usize] else { break };
-                    self.begin_part(part, &command.is)
+                    let Some(command) = &self.tagged.commands[part.tag as usize] else { break };
+                    let is = command.is;
+                    self.begin_part(part, &is)
                 }
                 Work::Own(request) => self.begin_own_request(request),
             };
             match (begun, work) {
                 (Begun::InFlight, _) => {}
                 (Begun::NoSlot, _) => break,
-                (Begun::Ended(error), Work::Part(part)) => {
-                    ended += usize::from(self.tagged.end_part(part.tag, error, tags));
+                (Begun::Ended(failure), Work::Part(part)) => {
+                    ended += usize::from(self.tagged.end_part(part.tag, failure, tags));
                 }
                 (Begun::Ended(_), Work::Own(_)) => ended += 1,
             }
@@ -747,17 +763,19 @@ impl Tagged {
     }
 
     #[inline]
-    fn begin(&mut self, tag: u32, is: &NewCommand, parts: u32, error: Option<Errno>) {
+    fn begin(&mut self, tag: u32, is: &NewCommand, parts: u32, failure: Option<Box<Failure>>) {
         self.counts.begin(is.kind, is.is_async);
         self.polled_statuses += usize::from(is.status.is_some());
-        self.commands[tag as usize] = Some(Command { is: *is, parts, error });
+        self.commands[tag as usize] = Some(Command { is: *is, parts, failure });
     }
 
     /// Notes that a command's part has ended. Returns whether the command has.
     #[inline(always)]
-    fn end_part(&mut self, tag: u32, error: Option<Errno>, tags: &Tags) -> bool {
+    fn end_part(&mut self, tag: u32, failure: Option<Box<Failure>>, tags: &Tags) -> bool {
         let Some(command) = &mut self.commands[tag as usize] else { return false };
-        command.error = command.error.or(error);
+        if command.failure.is_none() {
+            command.failure = failure;
+        }
         command.parts -= 1;
         let has_ended = command.parts == 0;
         if has_ended {
@@ -773,26 +791,28 @@ impl Tagged {
         if let Some(status) = is.status {
             // Nobody fetches its result.
             self.polled_statuses -= 1;
-            status.end(self.finish(tag, tags));
+            if let Some(result) = self.finish(tag, tags) {
+                status.end(result.map_err(|failure| failure.errno()));
+            }
         } else if is.is_async {
             self.ended.push(tag);
         }
     }
 
-    /// Frees an ended command's tag, and returns its result.
+    /// Frees an ended command's tag, and returns its result; `None` if there is no command with this tag.
     #[inline(always)]
-    fn finish(&mut self, tag: u32, tags: &Tags) -> Result<usize, Errno> {
-        let place = self.commands.get_mut(tag as usize).ok_or(Errno::NOMSG)?;
-        let Some(Command { is, error, .. }) = place else { return Err(Errno::NOMSG) };
+    fn finish(&mut self, tag: u32, tags: &Tags) -> Option<Result<usize, Box<Failure>>> {
+        let place = self.commands.get_mut(tag as usize)?;
+        let Command { is, failure, .. } = place.as_mut()?;
         let NewCommand { kind, blocks, is_async, user_tag, status, .. } = *is;
-        let result = error.map_or(Ok(blocks), Err);
+        let result = failure.take().map_or(Ok(blocks), Err);
         *place = None;
         if is_async && status.is_none() {
             self.ended.remove(tag);
         }
-        self.counts.end(kind, is_async, result);
+        self.counts.end(kind, is_async, result.as_ref().ok().copied());
         tags.free(tag, user_tag);
-        result
+        Some(result)
     }
 }
 

@@ -32,7 +32,7 @@ struct Served {
     folder: tempfile::TempDir,
     /// The controller of each path.
     emulated: Vec<Arc<Emulated>>,
-    _serving: Serving,
+    serving: Serving,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -61,7 +61,7 @@ impl Served {
         let (emulated, paths) = machines.into_iter().map(path).unzip();
         let broker = Broker::new(paths, shares, limits).unwrap();
         let serving = Serving::start(broker, Arc::new(|_| {}));
-        Self { folder, emulated, _serving: serving, _alone: alone }
+        Self { folder, emulated, serving, _alone: alone }
     }
 
     fn path(&self, name: &str) -> String {
@@ -103,11 +103,30 @@ fn a_socket_is_opened_as_a_file_is() {
     let nobody = served.path("nobody");
     drop(std::os::unix::net::UnixListener::bind(&nobody).unwrap());
     assert!(Chunk::open(&nobody, 0, libc::O_RDWR, 0).is_err());
+    let text = error_text();
+    assert!(text.contains(&nobody), "{text}");
+}
+
+/// Why this thread's last call failed.
+fn error_text() -> String {
     let mut text = [0; 256];
     // SAFETY: the memory has as many bytes.
     let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
-    let text = String::from_utf8_lossy(&text[..length.min(255)]).into_owned();
-    assert!(text.contains(&nobody), "{text}");
+    String::from_utf8_lossy(&text[..length.min(255)]).into_owned()
+}
+
+#[test]
+fn commands_fail_when_the_broker_has_ended() {
+    let mut served = Served::new(LONG);
+    let chunk = served.open(0);
+    assert_eq!(chunk.read(7, 1), Ok(vec![0; BLOCK]));
+    assert!(matches!(served.serving.stop(), Some(Ok(()))));
+    for _ in 0..2 {
+        assert_eq!(chunk.read(7, 1), Err(libc::EIO));
+        let text = error_text();
+        assert!(text.starts_with("the read: ") && text.ends_with(": the broker has ended"), "{text}");
+    }
+    assert_eq!(chunk.close(), Ok(0));
 }
 
 /// A child goes on with its parent's virtual LUN, which a controller of the parent's own does not allow.

@@ -8,7 +8,7 @@ use crate::c_types::{
     CBLK_ARW_USER_TAG_FLAG, CBLK_ARW_WAIT_CMD_FLAGS, CBLK_IO_TYPE_READ, CBLK_IO_TYPE_UNMAP,
     CBLK_IO_TYPE_WRITE, CBLK_IO_USER_STATUS, CBLK_IO_USER_TAG, CBLK_LISTIO_WAIT_ISSUE_CMD, Io,
 };
-use crate::errno::returned;
+use crate::errno::{self, returned};
 use crate::open_chunk::OpenChunk;
 use crate::queue::Kind;
 use crate::table;
@@ -100,6 +100,12 @@ fn kind(io: &Io) -> Option<Kind> {
 
 fn set_status(io: &mut Io, status: c_int, blocks: usize, errno: c_int) {
     (io.stat.status, io.stat.blocks_transferred, io.stat.fail_errno) = (status, blocks, errno);
+}
+
+/// Notes that a request has failed. The call goes on.
+fn set_failed(io: &mut Io, error: Errno) {
+    set_status(io, CBLK_ARW_STATUS_FAIL, 0, error.raw_os_error());
+    errno::settle_text();
 }
 
 /// Whether the library updates a request's status, and nobody fetches its result.
@@ -206,7 +212,7 @@ impl Lists<'_> {
             Ok((tag, None)) => io.tag = tag as c_int,
             Ok((_, Some(_))) => {}
             Err(error) => {
-                set_status(io, CBLK_ARW_STATUS_FAIL, 0, error.raw_os_error());
+                set_failed(io, error);
                 // SAFETY: the caller's promise.
                 unsafe { self.note_end(request) };
                 return;
@@ -309,7 +315,7 @@ fn fetch(chunk: &OpenChunk, io: &mut Io, mut flags: c_int) -> bool {
     match result(chunk, &mut io.tag, flags) {
         Ok(0) => return false,
         Ok(blocks) => set_status(io, CBLK_ARW_STATUS_SUCCESS, blocks as usize, 0),
-        Err(error) => set_status(io, CBLK_ARW_STATUS_FAIL, 0, error.raw_os_error()),
+        Err(error) => set_failed(io, error),
     }
     true
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use super::*;
+use crate::errno;
 use nvme::chunk::{DiskPath, RetryPolicy};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
@@ -194,4 +195,27 @@ fn a_queue_is_busy_until_its_threads_have_their_results() {
     assert!(queue.is_busy());
     assert!(queue.lock().as_mut().unwrap().own.take(flush).is_some());
     assert!(!queue.is_busy());
+}
+
+/// A command's failure is told to the thread that fetches its result.
+#[test]
+fn a_failed_command_keeps_its_text() {
+    let shared = Shared::new();
+    let text = || errno::with_text(|text| text.map(|text| text.to_str().unwrap().to_owned()));
+    let expected = "the write: the command failed: write fault (type 0x2, code 0x80), do not retry";
+    let mut data = vec![7; 4096];
+    for is_next in [false, true] {
+        errno::forget_text();
+        shared.inject(Fault::Status(Status::WRITE_FAULT.with_do_not_retry()));
+        let failed = shared.begin(Kind::Write, &mut data, 3).unwrap();
+        // Another one, whose thread processes the failure and is told nothing.
+        let read = shared.begin(Kind::Read, &mut data, 4).unwrap();
+        assert_eq!((shared.wait(read), text()), (Ok(1), None));
+        let result = if is_next {
+            shared.queue.take_next(&shared.tags, false).unwrap().1.map(Some)
+        } else {
+            shared.queue.take(failed, &shared.tags, false)
+        };
+        assert_eq!((result, text().as_deref()), (Err(Errno::IO), Some(expected)));
+    }
 }
