@@ -111,7 +111,8 @@ pub struct QueueOptions {
     pub entries: u16,
     /// MSI-X vector of the completion queue; without one the queue is polled.
     pub vector: Option<u16>,
-    /// The namespace (NSID) that the queue is for. While the queue exists, that one is neither detached nor deleted; where `None`, none is.
+    /// The namespace (NSID) that the queue is for. While the queue exists, that one is neither attached, detached nor deleted; where `None`,
+    /// none that is attached is detached or deleted.
     pub namespace: Option<u32>,
 }
 
@@ -471,10 +472,11 @@ impl Controller {
         self.free_queue_memory(number)
     }
 
-    /// I/O queues that may be used for a namespace, also those whose creation or deletion failed.
-    pub(crate) fn queues_of(&self, namespace: u32) -> usize {
+    /// I/O queues for a namespace, also those whose creation or deletion failed. Those of no namespace may be for any that is attached.
+    pub(crate) fn queues_of(&self, namespace: u32, is_attached: bool) -> usize {
         let pairs = self.mapped.iter().filter(|(number, _)| **number != 0);
-        pairs.filter(|(_, mapped)| mapped.namespace.is_none_or(|its| its == namespace)).count()
+        let is_for = |its: Option<u32>| its.map_or(is_attached, |its| its == namespace);
+        pairs.filter(|(_, mapped)| is_for(mapped.namespace)).count()
     }
 
     /// Frees the memory of a queue pair.

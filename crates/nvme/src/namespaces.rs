@@ -331,10 +331,9 @@ impl Controller {
     pub fn check_deletion(&mut self, namespace: u32) -> Result<(), NamespaceError> {
         let mut attached = self.check_allocated(namespace)?;
         let this = self.identity().controller;
-        if attached.contains(&this) {
-            self.check_unused(namespace)?;
-            attached.retain(|controller| *controller != this);
-        }
+        // Another host may have detached it from under a queue, which would find another namespace of this number.
+        self.check_unused(namespace, attached.contains(&this))?;
+        attached.retain(|controller| *controller != this);
         match attached.is_empty() {
             true => Ok(()),
             false => Err(NamespaceError::AttachedElsewhere { namespace, controllers: attached }),
@@ -353,7 +352,8 @@ impl Controller {
         self.refresh_after(namespace, "deleted")
     }
 
-    /// Attaches a namespace to controllers of the subsystem (CNTLID).
+    /// Attaches a namespace to controllers of the subsystem (CNTLID). No queue of this controller may be left from when it had a namespace of this
+    /// number: its commands would reach the new one.
     ///
     /// # Errors
     /// [`NamespaceError`]
@@ -366,6 +366,9 @@ impl Controller {
         let is_private = self.allocated_namespace(namespace)?.is_some_and(|format| !format.is_shared);
         if is_private && attached.len() + controllers.len() > 1 {
             return Err(NamespaceError::Private { namespace, attached });
+        }
+        if controllers.contains(&self.identity().controller) {
+            self.check_unused(namespace, false)?;
         }
         let list = namespace::write_controllers(&controllers);
         self.send("attaching a namespace", &list, |data| Command::attach_namespace(namespace, data))?;
@@ -384,7 +387,7 @@ impl Controller {
             return Err(NamespaceError::NotAttached { namespace, controller });
         }
         if controllers.contains(&self.identity().controller) {
-            self.check_unused(namespace)?;
+            self.check_unused(namespace, true)?;
         }
         let list = namespace::write_controllers(&controllers);
         self.send("detaching a namespace", &list, |data| Command::detach_namespace(namespace, data))?;
@@ -419,9 +422,9 @@ impl Controller {
         }
     }
 
-    /// Checks that no queue of this controller is for a namespace.
-    fn check_unused(&self, namespace: u32) -> Result<(), NamespaceError> {
-        match self.queues_of(namespace) {
+    /// Checks that no queue of this controller is for a namespace, which is attached to it or not.
+    fn check_unused(&self, namespace: u32, is_attached: bool) -> Result<(), NamespaceError> {
+        match self.queues_of(namespace, is_attached) {
             0 => Ok(()),
             queues => Err(NamespaceError::InUse { namespace, queues }),
         }

@@ -187,6 +187,29 @@ fn what_is_open_is_neither_detached_nor_deleted() {
     Controller::lock(&shared).delete_namespace(1).unwrap();
 }
 
+/// Another controller detaches a namespace from under a queue of this one.
+#[test]
+fn what_a_queue_is_left_of_is_neither_deleted_nor_attached_again() {
+    let mut machines = machines(2);
+    let mut other = machines.pop().unwrap();
+    let mut machine = machines.pop().unwrap();
+    let controller = &mut machine.controller;
+    controller.create_namespace(&NewNamespace::private(1, 9)).unwrap();
+    controller.attach_namespace(2, &[0]).unwrap();
+    let queue = AsyncQueue::polled(controller, controller.namespaces()[1], 4, 4096).unwrap();
+    let any = controller.queue_pair(4).unwrap();
+    other.controller.detach_namespace(2, &[0]).unwrap();
+    for refused in [controller.attach_namespace(2, &[0]), controller.delete_namespace(2)] {
+        assert!(matches!(refused, Err(NamespaceError::InUse { namespace: 2, queues: 1 })), "{refused:?}");
+    }
+    controller.attach_namespace(2, &[1]).unwrap();
+    controller.detach_namespace(2, &[1]).unwrap();
+    queue.close(controller).unwrap();
+    controller.attach_namespace(2, &[0]).unwrap();
+    controller.delete(any).unwrap();
+    controller.delete_namespace(2).unwrap();
+}
+
 #[test]
 fn a_controller_that_is_gone_is_said_so() {
     let mut machine = machine();
