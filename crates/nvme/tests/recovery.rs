@@ -128,6 +128,24 @@ fn the_log_holds_all_errors_the_newest_first() {
 }
 
 #[test]
+fn an_aborted_command_is_in_the_log_with_its_own_block() {
+    let mut bench = bench();
+    let (mut queue, disk) = (bench.controller.queue_pair(4).unwrap(), disk(&bench));
+    let buffer = bench.controller.allocate(4096).unwrap();
+    let mut ids = Vec::new();
+    for (number, block) in [(0, 40), (1, 41)] {
+        bench.emulated.inject(number, Fault::Stuck);
+        ids.push(queue.read(&disk, block, &[buffer.piece(0, 512).unwrap()]).unwrap());
+    }
+    queue.ring_doorbell();
+    assert!(bench.controller.abort(&queue, ids[0], PATIENCE).unwrap());
+    poll(&mut queue);
+    let [entry] = bench.controller.error_log().unwrap()[..] else { panic!() };
+    assert_eq!((entry.queue, entry.identifier), (queue.number(), ids[0].0));
+    assert_eq!((entry.status, entry.block, entry.namespace), (Status::ABORTED, 40, 1));
+}
+
+#[test]
 fn a_completion_that_comes_twice_is_no_other_command_s() {
     let mut bench = bench();
     let (mut queue, disk) = (bench.controller.queue_pair(3).unwrap(), disk(&bench));

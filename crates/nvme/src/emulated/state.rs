@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) block_faults: BTreeMap<u64, Fault>,
     pub(super) is_another: bool,
     /// Commands with [`Fault::Stuck`], which complete when they are aborted.
-    stuck: Vec<Origin>,
+    stuck: Vec<(Origin, Command)>,
     /// The error log, newest first.
     errors: VecDeque<ErrorEntry>,
     /// I/O commands fetched so far.
@@ -249,7 +249,7 @@ impl State {
                 return false;
             }
             Some(Fault::Stuck) => {
-                self.stuck.push(origin);
+                self.stuck.push((origin, *command));
                 return true;
             }
             Some(Fault::Status(status)) => (status, 0),
@@ -345,7 +345,7 @@ impl State {
             admin::CREATE_COMPLETION_QUEUE => self.create_completions(command, low, high),
             admin::CREATE_SUBMISSION_QUEUE => self.create_submissions(command, low, high),
             admin::DELETE_SUBMISSION_QUEUE if low != 0 && self.submissions.remove(&low).is_some() => {
-                self.stuck.retain(|stuck| stuck.queue != low);
+                self.stuck.retain(|(stuck, _)| stuck.queue != low);
                 Status::SUCCESS
             }
             admin::DELETE_SUBMISSION_QUEUE => Status::INVALID_QUEUE,
@@ -374,18 +374,18 @@ impl State {
                 Err(status) => status,
             },
             admin::NAMESPACE_ATTACHMENT => self.change_attachment(adapter, command),
-            admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high, command))),
+            admin::ABORT => return (Status::SUCCESS, u32::from(!self.abort(adapter, low, high))),
             _ => Status::INVALID_OPCODE.with_do_not_retry(),
         };
         (status, 0)
     }
 
     /// Aborts a stuck command. Any other command has already completed.
-    fn abort(&mut self, adapter: &SoftwareAdapter, queue: u16, identifier: u16, command: &Command) -> bool {
-        let is_it = |stuck: &Origin| (stuck.queue, stuck.identifier) == (queue, identifier);
+    fn abort(&mut self, adapter: &SoftwareAdapter, queue: u16, identifier: u16) -> bool {
+        let is_it = |(stuck, _): &(Origin, Command)| (stuck.queue, stuck.identifier) == (queue, identifier);
         let Some(place) = self.stuck.iter().position(is_it) else { return false };
-        let origin = self.stuck.swap_remove(place);
-        self.complete(adapter, origin, Status::ABORTED, 0, command)
+        let (origin, command) = self.stuck.swap_remove(place);
+        self.complete(adapter, origin, Status::ABORTED, 0, &command)
     }
 
     /// Executes Get Log Page. A page is cut to its end; what is beyond it reads as zero.
