@@ -37,7 +37,7 @@ pub use share::Share;
 use crate::chunk::ChunkError;
 use rustix::io::Errno;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Is told of events, by threads that serve: it should not wait for anything.
@@ -58,6 +58,18 @@ pub enum BrokerError {
     /// Another process serves at this socket.
     #[error("{}: another process serves there", socket.display())]
     InUse {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// The path leads to a file or folder.
+    #[error("{}: a file that is not a socket is there", socket.display())]
+    NotASocket {
+        /// Its path.
+        socket: PathBuf,
+    },
+    /// The broker, or whoever else listens there, is stopped or busy.
+    #[error("{}: no answer", socket.display())]
+    NoAnswer {
         /// Its path.
         socket: PathBuf,
     },
@@ -103,6 +115,21 @@ pub enum BrokerError {
     /// A queue of the controller can't be made.
     #[error("no queue of the controller")]
     Queue(#[from] ChunkError),
+}
+
+impl BrokerError {
+    /// The error of a socket at this path.
+    fn of_socket(socket: &Path, error: Errno) -> Self {
+        let socket = socket.to_owned();
+        match error {
+            Errno::ADDRINUSE => Self::InUse { socket },
+            Errno::NOTSOCK => Self::NotASocket { socket },
+            Errno::TIMEDOUT => Self::NoAnswer { socket },
+            // A socket of another kind.
+            Errno::PROTOTYPE => Self::Protocol { socket },
+            error => Self::Socket { socket, source: error.into() },
+        }
+    }
 }
 
 /// The error for a resource of the system's.

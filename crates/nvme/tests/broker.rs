@@ -138,11 +138,14 @@ fn a_socket_is_its_owner_s_and_one_broker_s() {
     // A file that is no socket is left alone; one of a killed broker is replaced.
     let file = served.socket("file");
     std::fs::write(&file, "data").unwrap();
-    assert!(matches!(open(&file, 0, 64), Err(BrokerError::Socket { .. })));
+    let is_there = format!("{}: a file that is not a socket is there", file.display());
+    assert_eq!(open(&file, 0, 64).unwrap_err().to_string(), is_there);
+    assert_eq!(ServedDisk::connect(&file).unwrap_err().to_string(), is_there);
     assert_eq!(std::fs::read(&file).unwrap(), b"data");
     let left = served.socket("left");
     drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
     assert!(left.exists());
+    assert!(matches!(ServedDisk::connect(&left), Err(BrokerError::Socket { .. })));
     assert!(open(&left, 0, 64).is_ok());
     for (first, blocks) in [(0, 0), (0, 65), (64, 1), (u64::MAX, 2)] {
         let error = open(&served.socket("new"), first, blocks).unwrap_err();

@@ -305,6 +305,22 @@ fn strangers_keep_nobody_out() {
     });
 }
 
+/// `test -S` does not connect, but other tools look so whether somebody listens.
+#[test]
+fn who_only_connects_is_not_refused() {
+    with_broker(|socket, _, events| {
+        drop(raw_socket(socket));
+        // Connections are answered in their order.
+        let nonsense = raw_socket(socket);
+        send(&nonsense, b"GET / HTTP/1.1", SendFlags::empty()).unwrap();
+        assert_eq!(rustix::io::read(&nonsense, &mut [0; 64][..]), Ok(0));
+        drop(Raw::new(socket));
+        let event = || events.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(matches!(event(), BrokerEvent::Refused { why } if why.ends_with("another protocol")));
+        assert!(matches!(event(), BrokerEvent::Came { .. }), "no more was refused");
+    });
+}
+
 /// Whatever words a client writes, nothing outside its share and its memory changes, and the broker goes on.
 #[test]
 fn random_words_harm_nobody_else() {

@@ -62,8 +62,8 @@ struct PendingConnection {
 enum Answer {
     /// Its message has not come.
     Later(PendingConnection),
-    /// It was told of the disk, and wants no more.
-    Told,
+    /// It wants no more: it was told of the disk, or has only looked whether somebody listens.
+    Ended,
     /// It has a queue.
     Served(Box<Session>),
     /// Why not.
@@ -80,7 +80,7 @@ impl Acceptor {
             for connection in std::mem::take(&mut pending) {
                 match self.answer(connection) {
                     Answer::Later(connection) => pending.push(connection),
-                    Answer::Told => {}
+                    Answer::Ended => {}
                     Answer::Refused(why) => {
                         let why = format!("{}: {why}", self.share.is.socket.display());
                         (self.on_event)(BrokerEvent::Refused { why });
@@ -122,6 +122,7 @@ impl Acceptor {
         let refused = |why: &str| Answer::Refused(why.to_owned());
         let mut bytes = [0; MESSAGE_BYTES];
         let (length, files) = match socket::receive(&connection.socket, &mut bytes) {
+            Ok((0, _)) => return Answer::Ended,
             Ok(received) => received,
             Err(Errno::AGAIN) if connection.since.elapsed() < HELLO_TIMEOUT => {
                 return Answer::Later(connection);
@@ -141,7 +142,7 @@ impl Acceptor {
                 let told = self.share.locks_for_client().and_then(|locks| {
                     socket::send(&connection.socket, &self.about(0).encode(), &[locks.as_fd()])
                 });
-                told.map_or_else(|error| refused(&error.to_string()), |()| Answer::Told)
+                told.map_or_else(|error| refused(&error.to_string()), |()| Answer::Ended)
             }
             (_, true) => {
                 // That no queue was given says why.

@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The longest wait for the broker's answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest wait for the broker when a queue is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Polls before a thread that waits sleeps: some 20 us.
@@ -45,19 +47,22 @@ pub struct ServedQueue {
     last_check: Instant,
 }
 
-/// Asks the broker at a socket. Returns the answer with its files.
-fn ask(socket: &Path, hello: Hello, files: &[BorrowedFd<'_>]) -> Result<(About, Vec<OwnedFd>), BrokerError> {
-    let failed = |source: Errno| BrokerError::Socket { socket: socket.to_owned(), source: source.into() };
-    let connection = socket::connect(socket).map_err(|error| match error {
-        // A socket of another kind.
-        Errno::PROTOTYPE => BrokerError::Protocol { socket: socket.to_owned() },
-        error => failed(error),
-    })?;
+/// Asks the broker at a socket, and waits up to `limit` for each step. Returns the answer with its files.
+fn ask(
+    socket: &Path,
+    limit: Duration,
+    hello: Hello,
+    files: &[BorrowedFd<'_>],
+) -> Result<(About, Vec<OwnedFd>), BrokerError> {
+    let failed = |error: Errno| {
+        let error = if error == Errno::AGAIN { Errno::TIMEDOUT } else { error };
+        BrokerError::of_socket(socket, error)
+    };
+    let connection = socket::connect(socket, limit).map_err(failed)?;
     socket::send(&connection, &hello.encode(), files).map_err(failed)?;
     let mut bytes = [0; MESSAGE_BYTES];
     let (length, files) = match socket::receive(&connection, &mut bytes) {
         Err(Errno::MSGSIZE | Errno::CONNRESET) => (0, Vec::new()),
-        Err(Errno::AGAIN) => return Err(failed(Errno::TIMEDOUT)),
         received => received.map_err(failed)?,
     };
     let about = About::decode(&bytes[..length]);
@@ -69,9 +74,9 @@ impl ServedDisk {
     /// Asks the broker at a socket what it serves there.
     ///
     /// # Errors
-    /// [`BrokerError::Socket`], [`BrokerError::Protocol`]
+    /// [`BrokerError::Socket`], [`BrokerError::NotASocket`], [`BrokerError::NoAnswer`], [`BrokerError::Protocol`]
     pub fn connect(socket: &Path) -> Result<Self, BrokerError> {
-        let (about, files) = ask(socket, Hello { slots: 0 }, &[])?;
+        let (about, files) = ask(socket, ANSWER_TIMEOUT, Hello { slots: 0 }, &[])?;
         let locks = files.into_iter().next();
         let locks = locks.ok_or_else(|| BrokerError::Protocol { socket: socket.to_owned() })?;
         Ok(Self { socket: socket.to_owned(), about, locks: locks.into() })
@@ -105,7 +110,7 @@ impl ServedDisk {
     /// [`BrokerError`]
     pub fn queue(&self, requests: u16, holds: &[BorrowedFd<'_>]) -> Result<ServedQueue, BrokerError> {
         let own = || self.socket.clone();
-        let (about, files) = ask(&self.socket, Hello { slots: requests.max(1) }, holds)?;
+        let (about, files) = ask(&self.socket, ANSWER_TIMEOUT, Hello { slots: requests.max(1) }, holds)?;
         if about.instance != self.about.instance {
             return Err(BrokerError::Restarted { socket: own() });
         }
@@ -284,5 +289,22 @@ impl Drop for ServedQueue {
                 let _ = poll(&mut [PollFd::new(&self.completed, PollFlags::IN)], Some(&timeout));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+
+    #[test]
+    fn a_broker_that_is_stopped_gives_no_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = socket::Listener::new(&path).unwrap();
+        let error = ask(&path, Duration::from_millis(20), Hello { slots: 0 }, &[]).unwrap_err();
+        assert_eq!(error.to_string(), format!("{}: no answer", path.display()));
+        drop(listener);
     }
 }

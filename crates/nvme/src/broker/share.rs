@@ -69,10 +69,8 @@ impl OpenShare {
         if blocks == 0 || first.checked_add(blocks).is_none_or(|end| end > all) {
             return Err(BrokerError::NoBlocks { socket: is.socket, first, count: blocks, blocks: all });
         }
-        let listener = Listener::new(&is.socket).map_err(|error| match error {
-            Errno::ADDRINUSE => BrokerError::InUse { socket: is.socket.clone() },
-            error => BrokerError::Socket { socket: is.socket.clone(), source: error.into() },
-        })?;
+        let listener =
+            Listener::new(&is.socket).map_err(|error| BrokerError::of_socket(&is.socket, error))?;
         let locks = memory::of_fixed_size("iotoll-locks", 0).map_err(no_resource)?;
         Ok(Self { is, listener, queues: Arc::new(()), locks: locks.into() })
     }

@@ -5,7 +5,9 @@
     reason = "the kernel says process 0 of a client outside this process's namespace, which rustix takes for impossible"
 )]
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, fchmod, flock, open, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, fchmod, flock, open, stat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -25,8 +27,6 @@ const BACKLOG: i32 = 64;
 const FILES_MAX: usize = 3;
 /// The longest wait for a folder that another process has locked.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// A client waits so long for the broker's answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn new(flags: SocketFlags) -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | flags, None)
@@ -46,7 +46,7 @@ pub(super) struct Listener {
 impl Listener {
     /// A socket at this path that only the user of this process may use. One that a killed process has left is replaced.
     ///
-    /// Fails with `ADDRINUSE` if a process listens there, with `EXIST` if another file is there, and with `AGAIN` if another process keeps the
+    /// Fails with `ADDRINUSE` if a process listens there, with `NOTSOCK` if another file is there, and with `AGAIN` if another process keeps the
     /// folder locked.
     pub(super) fn new(path: &Path) -> Result<Self, Errno> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
@@ -87,7 +87,7 @@ fn identity(folder: &OwnedFd, name: &OsString) -> Result<(u64, u64), Errno> {
     let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Socket => Ok((stat.st_dev, stat.st_ino)),
-        _ => Err(Errno::EXIST),
+        _ => Err(Errno::NOTSOCK),
     }
 }
 
@@ -147,13 +147,22 @@ pub(super) fn peer(connection: &OwnedFd) -> Result<(i32, u32), Errno> {
     }
 }
 
-/// A connection to the broker at this path.
-pub(super) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+/// A connection to the broker at this path. Each of its calls waits up to `limit`.
+///
+/// Fails with `NOTSOCK` if a file is there that is no socket, which the kernel tells as it does that nobody listens.
+pub(super) fn connect(path: &Path, limit: Duration) -> Result<OwnedFd, Errno> {
     let socket = new(SocketFlags::empty())?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT))?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(socket)
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(limit))?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(limit))?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(Errno::CONNREFUSED) if !is_socket(path) => Err(Errno::NOTSOCK),
+        connected => connected.map(|()| socket),
+    }
+}
+
+/// Whether a path leads to a socket, or to nothing that can be looked at.
+fn is_socket(path: &Path) -> bool {
+    stat(path).map_or(true, |stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
 }
 
 /// Sends a message with file descriptors.
