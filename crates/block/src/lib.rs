@@ -39,6 +39,7 @@ mod driven;
 mod ended;
 mod errno;
 mod failure;
+mod flush_losses;
 pub mod interface;
 mod open_chunk;
 mod own_requests;
@@ -46,6 +47,7 @@ mod queue;
 mod space;
 mod table;
 mod tags;
+mod thread_number;
 
 /// Bytes of a block in the C interface, whatever the disk's blocks are.
 pub const BLOCK_BYTES: u64 = 4096;

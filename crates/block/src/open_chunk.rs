@@ -7,10 +7,10 @@ use crate::errno;
 use crate::queue::{Awaited, Kind, LOOK_AFTER, NewCommand, Queue, Run};
 use crate::space::{Extent, Extents, Parts, Space};
 use crate::tags::Tags;
+use crate::thread_number;
 use crate::{BLOCK_BYTES, COMMANDS_DEFAULT, COMMANDS_MAX};
 use rustix::io::Errno;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,21 +109,6 @@ struct Place {
     is_shared: bool,
 }
 
-/// The number of this thread, in the order of their first commands.
-#[inline]
-fn thread_number() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    const NONE: usize = usize::MAX;
-    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(NONE) });
-    let number = NUMBER.get();
-    if number != NONE {
-        return number;
-    }
-    let next = THREADS.fetch_add(1, Ordering::Relaxed);
-    NUMBER.set(next);
-    next
-}
-
 impl OpenChunk {
     /// # Errors
     /// `ENOMEM` for too many commands; what the system says.
@@ -175,7 +160,7 @@ impl OpenChunk {
     /// This thread's queue, with its place among them.
     #[inline]
     fn queue(&self) -> Result<(usize, &Arc<Queue>), Errno> {
-        let place = thread_number() % self.queues.len();
+        let place = thread_number::own() % self.queues.len();
         match self.queues[place].get() {
             Some(Place { queue, .. }) => Ok((place, queue)),
             None => self.open_queue(place),
@@ -450,7 +435,7 @@ impl OpenChunk {
     }
 
     fn take_next(&self, harvests: bool) -> Option<(i32, Result<usize, Errno>)> {
-        let own = thread_number() % self.queues.len();
+        let own = thread_number::own() % self.queues.len();
         let own_first = (own..self.queues.len()).chain(0..own);
         own_first
             .filter_map(|place| self.queues[place].get())

@@ -1,5 +1,6 @@
 //! Requests of a queue's own, which have no tag: flushes, and zeroes for blocks that are freed.
 
+use crate::flush_losses::FlushLosses;
 use nvme::chunk::{Chunk, ChunkError, Request};
 use std::collections::BTreeMap;
 
@@ -49,6 +50,7 @@ pub(crate) struct OwnRequests {
     next: u64,
     /// `None` until the request has ended.
     results: BTreeMap<u64, Option<Result<(), ChunkError>>>,
+    losses: FlushLosses,
 }
 
 impl OwnRequests {
@@ -61,6 +63,9 @@ impl OwnRequests {
 
     /// Notes that a request has ended.
     pub(crate) fn end(&mut self, number: u64, result: Result<(), ChunkError>) {
+        if let Err(ChunkError::PathLost) = result {
+            self.losses.note();
+        }
         self.results.insert(number, Some(result));
     }
 
@@ -73,10 +78,15 @@ impl OwnRequests {
         self.results.get(&number).is_some_and(Option::is_some)
     }
 
-    /// Takes a request's result; `None` if it has not ended.
-    pub(crate) fn take(&mut self, number: u64) -> Option<Result<(), ChunkError>> {
+    /// Takes a request's result; `None` if it has not ended. A flush fails once for each thread whose writes may be lost, whichever thread's flush was told
+    /// so by the disk.
+    pub(crate) fn take(&mut self, number: u64, operation: OwnOperation) -> Option<Result<(), ChunkError>> {
         let result = self.results.get_mut(&number)?.take()?;
         self.results.remove(&number);
-        Some(result)
+        let is_flush = matches!(operation, OwnOperation::Flush);
+        Some(match result {
+            Ok(()) | Err(ChunkError::PathLost) if is_flush && self.losses.tell() => Err(ChunkError::PathLost),
+            result => result,
+        })
     }
 }

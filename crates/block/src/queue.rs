@@ -370,7 +370,7 @@ impl Queue {
         let number = self.lock().as_mut().ok_or(Errno::INVAL)?.begin_own(operation)?;
         loop {
             self.wait(tags, LOOK_AFTER, Awaited::Own(number));
-            if let Some(result) = self.lock().as_mut().ok_or(Errno::INVAL)?.own.take(number) {
+            if let Some(result) = self.lock().as_mut().ok_or(Errno::INVAL)?.own.take(number, operation) {
                 return result.map_err(|error| explain(operation.name(), &error, errno_of(&error)));
             }
         }

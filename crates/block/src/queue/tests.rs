@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::errno;
+use crate::thread_number;
 use nvme::chunk::{DiskPath, RetryPolicy};
 use nvme::emulated::{Emulated, Fault, Machine};
 use nvme::spec::status::Status;
@@ -21,12 +22,20 @@ struct Shared {
 
 impl Shared {
     fn new() -> Arc<Self> {
-        let machine = Machine::open(64, 12).unwrap();
-        let (namespace, emulated) = (machine.namespace().unwrap(), machine.emulated);
-        let path = DiskPath::polled(Arc::new(Mutex::new(machine.controller)), namespace);
+        Self::of(vec![Machine::open(64, 12).unwrap()])
+    }
+
+    /// The same by several controllers, of which the last is the one in which faults are injected.
+    fn of(machines: Vec<Machine>) -> Arc<Self> {
+        let emulated = Arc::clone(&machines.last().unwrap().emulated);
+        let path = |machine: Machine| {
+            let namespace = machine.namespace().unwrap();
+            DiskPath::polled(Arc::new(Mutex::new(machine.controller)), namespace)
+        };
+        let paths: Vec<DiskPath> = machines.into_iter().map(path).collect();
         let mut retry_policy = RetryPolicy::default();
         retry_policy.timeout = Duration::from_secs(3600);
-        let disk = Chunk::open(&[path], TAGS, 4096, retry_policy).unwrap();
+        let disk = Chunk::open(&paths, TAGS, 4096, retry_policy).unwrap();
         let queue = Queue::new(disk, TAGS.into()).unwrap();
         Arc::new(Self { queue, tags: Tags::new(TAGS), emulated })
     }
@@ -113,7 +122,7 @@ fn each_flush_has_its_own_result_and_holds_up_nobody() {
     shared.inject(Fault::Fatal);
     assert_eq!(join(shared.flush()), Ok(()));
     assert_eq!(join(stuck), Ok(()));
-    let result = shared.queue.lock().as_mut().unwrap().own.take(late);
+    let result = shared.queue.lock().as_mut().unwrap().own.take(late, OwnOperation::Flush);
     assert!(matches!(result, Some(Err(ChunkError::Status(_)))), "{result:?}");
     assert_eq!(shared.queue.close().map_err(|error| error.to_string()), Ok(()));
 }
@@ -193,7 +202,7 @@ fn a_queue_is_busy_until_its_threads_have_their_results() {
     let flush = queue.lock().as_mut().unwrap().begin_own(OwnOperation::Flush).unwrap();
     wait_until(idle);
     assert!(queue.is_busy());
-    assert!(queue.lock().as_mut().unwrap().own.take(flush).is_some());
+    assert!(queue.lock().as_mut().unwrap().own.take(flush, OwnOperation::Flush).is_some());
     assert!(!queue.is_busy());
 }
 
@@ -218,4 +227,36 @@ fn a_failed_command_keeps_its_text() {
         };
         assert_eq!((result, text().as_deref()), (Err(Errno::IO), Some(expected)));
     }
+}
+
+/// The disk tells the queue of it once.
+#[test]
+fn each_thread_is_told_of_a_loss_once() {
+    let shared = Shared::of(Machine::builder(64, 12).open_paths(2).unwrap());
+    let flush_twice = |shared: &Shared| [(); 2].map(|()| shared.queue.flush(&shared.tags));
+    let (go, wait) = std::sync::mpsc::channel();
+    let (number, numbers) = std::sync::mpsc::channel();
+    let other = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            number.send(thread_number::own()).unwrap();
+            wait.recv().unwrap();
+            flush_twice(&shared)
+        }
+    });
+    assert_ne!(numbers.recv().unwrap(), thread_number::own());
+    let mut data = vec![7; 4096];
+    for block in 0..4 {
+        let tag = shared.begin(Kind::Write, &mut data, block).unwrap();
+        assert_eq!(shared.wait(tag), Ok(1));
+    }
+    shared.inject(Fault::Gone);
+    assert_eq!(flush_twice(&shared), [Err(Errno::IO), Ok(())]);
+    let later = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || flush_twice(&shared)
+    });
+    assert_eq!(join(later), [Ok(()); 2], "it was not there");
+    go.send(()).unwrap();
+    assert_eq!(join(other), [Err(Errno::IO), Ok(())]);
 }
