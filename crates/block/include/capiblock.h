@@ -195,7 +195,8 @@ int cblk_aresult(chunk_id_t chunk_id, int *tag, uint64_t *status, int flags);
 
 /* Begins the requests of the first list, fetches results of the second, and waits for those of the third for timeout microseconds, or for
  * ever if it is 0 (ETIMEDOUT). A request may be in several lists, also as a copy. What ended and is not waited for is copied to the array
- * that the fourth list's first pointer points to; *completion_items is the room there, and then the number. */
+ * that the fourth list's first pointer points to; *completion_items is the room there, and then the number. EINVAL if any request can't be: its
+ * status is CBLK_ARW_STATUS_INVALID, nothing is begun, and all other statuses stay as they are. */
 int cblk_listio(chunk_id_t chunk_id, cblk_io_t *issue_io_list[], int issue_items, cblk_io_t *pending_io_list[], int pending_items,
                 cblk_io_t *wait_io_list[], int wait_items, cblk_io_t *completion_io_list[], int *completion_items,
                 uint64_t timeout, int flags);

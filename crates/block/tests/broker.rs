@@ -10,7 +10,6 @@ mod support;
 
 use block::c_types::CBLK_OPN_VIRT_LUN;
 use block::interface::chunk::{cblk_clone_after_fork, cblk_close};
-use block::interface::own::iotoll_block_error;
 use nvme::broker::{Broker, Limits, Share};
 use nvme::chunk::DiskPath;
 use nvme::emulated::{Emulated, Fault, Machine};
@@ -20,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{slice, thread};
 use support::process::{fork, kill, status};
-use support::{BLOCK, Chunk, pattern};
+use support::{BLOCK, Chunk, error_text, pattern};
 
 /// Held by each test: the children of one would keep connections of another open.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -105,14 +104,6 @@ fn a_socket_is_opened_as_a_file_is() {
     assert!(Chunk::open(&nobody, 0, libc::O_RDWR, 0).is_err());
     let text = error_text();
     assert!(text.contains(&nobody), "{text}");
-}
-
-/// Why this thread's last call failed.
-fn error_text() -> String {
-    let mut text = [0; 256];
-    // SAFETY: the memory has as many bytes.
-    let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
-    String::from_utf8_lossy(&text[..length.min(255)]).into_owned()
 }
 
 #[test]

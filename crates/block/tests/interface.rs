@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
-use support::{BLOCK, Chunk, Disks, pattern};
+use support::{BLOCK, Chunk, Disks, error_text, pattern};
 
 #[test]
 fn blocks_are_read_as_they_were_written() {
@@ -468,25 +468,17 @@ fn access_is_taken_away_in_the_same_process() {
 
 #[test]
 fn the_text_is_of_the_last_error() {
-    use block::interface::own::iotoll_block_error;
-    let text = || {
-        let mut text = [0_u8; 256];
-        // SAFETY: the memory has as many bytes.
-        #[allow(unsafe_code, reason = "a C function")]
-        let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
-        String::from_utf8_lossy(&text[..length.min(255)]).into_owned()
-    };
     assert_eq!(Chunk::open("emulated:64x", 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
-    assert!(text().starts_with("expected emulated:BLOCKS or"), "{}", text());
+    assert!(error_text().starts_with("expected emulated:BLOCKS or"), "{}", error_text());
     // Nothing more is known of this one.
     assert_eq!(Chunk::open("/nowhere", 0, libc::O_RDWR, 0).unwrap_err(), libc::ENOENT);
-    assert_eq!(text(), "");
+    assert_eq!(error_text(), "");
     let short = tempfile::NamedTempFile::new().unwrap();
     assert_eq!(Chunk::open(short.path().to_str().unwrap(), 0, libc::O_RDWR, 0).unwrap_err(), libc::EINVAL);
-    assert!(text().ends_with("0 bytes; expected 1 or more blocks of 4096"), "{}", text());
+    assert!(error_text().ends_with("0 bytes; expected 1 or more blocks of 4096"), "{}", error_text());
     let chunk = Chunk::open("emulated:305", 0, libc::O_RDWR, 0).unwrap();
     assert_eq!(chunk.read(304, 2), Err(libc::EINVAL));
-    assert_eq!(text(), "2 blocks from block 304; expected 1 or more within the chunk's 305");
+    assert_eq!(error_text(), "2 blocks from block 304; expected 1 or more within the chunk's 305");
     assert_eq!(chunk.close(), Ok(0));
 }
 

@@ -126,32 +126,24 @@ fn is_same(one: &Io, other: &Io) -> bool {
 }
 
 impl Lists<'_> {
-    /// Checks all requests before any is begun. Those that can't be are marked.
+    /// Checks all requests before any is begun. The first that can't be is marked, and all others stay as they are: nothing was begun whose end
+    /// their statuses would tell.
     unsafe fn check(&self) -> Result<(), Errno> {
         let Self { issue, pending, wait, completions, .. } = self;
         let has_none = issue.is_empty() && pending.is_empty() && wait.is_empty();
         if has_none || wait.len() + completions.len() < issue.len() + pending.len() {
             return Err(Errno::INVAL);
         }
-        for (list, is_new) in [(issue, true), (pending, false), (wait, false)] {
+        for (list, is_waited_for) in [(issue, false), (pending, false), (wait, true)] {
             for request in *list {
                 // SAFETY: the caller's promise.
                 let io = unsafe { request.as_mut() }.ok_or(Errno::INVAL)?;
-                if is_new {
-                    set_status(io, CBLK_ARW_STATUS_PENDING, 0, 0);
-                }
-                if io.buf.is_null() || kind(io).is_none() {
+                // Nobody fetches the result of one with a status of the caller's.
+                let can_end = !is_waited_for || io.flags & CBLK_IO_USER_STATUS == 0;
+                if io.buf.is_null() || kind(io).is_none() || !can_end {
                     set_status(io, CBLK_ARW_STATUS_INVALID, 0, Errno::INVAL.raw_os_error());
                     return Err(Errno::INVAL);
                 }
-            }
-        }
-        for request in *wait {
-            // SAFETY: the caller's promise; the pointer was found not to be null.
-            let io = unsafe { &mut **request };
-            if io.flags & CBLK_IO_USER_STATUS != 0 {
-                set_status(io, CBLK_ARW_STATUS_INVALID, 0, Errno::INVAL.raw_os_error());
-                return Err(Errno::INVAL);
             }
         }
         Ok(())
@@ -196,6 +188,7 @@ impl Lists<'_> {
         // SAFETY: the caller's promise.
         let io = unsafe { &mut *request };
         let Some(kind) = kind(io) else { return };
+        set_status(io, CBLK_ARW_STATUS_PENDING, 0, 0);
         let mut io_flags = 0;
         if io.flags & CBLK_IO_USER_TAG != 0 {
             io_flags |= CBLK_ARW_USER_TAG_FLAG;

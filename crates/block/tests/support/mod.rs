@@ -9,6 +9,7 @@ use block::interface::chunk::{
     cblk_aread, cblk_aresult, cblk_awrite, cblk_close, cblk_get_stats, cblk_open, cblk_read, cblk_set_size,
     cblk_unmap, cblk_write,
 };
+use block::interface::own::iotoll_block_error;
 use std::ffi::{CString, c_int};
 
 pub(crate) const BLOCK: usize = 4096;
@@ -152,4 +153,12 @@ pub(crate) fn pattern(number: u64) -> Vec<u8> {
     (0..BLOCK as u64 / 8)
         .flat_map(|word| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word).to_le_bytes())
         .collect()
+}
+
+/// Why this thread's last call failed.
+pub(crate) fn error_text() -> String {
+    let mut text = [0; 256];
+    // SAFETY: the memory has as many bytes.
+    let length = unsafe { iotoll_block_error(text.as_mut_ptr().cast(), text.len()) };
+    String::from_utf8_lossy(&text[..length.min(255)]).into_owned()
 }
