@@ -23,3 +23,16 @@ pub(crate) fn own() -> usize {
 pub(crate) fn next() -> usize {
     THREADS.load(Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_keeps_a_number_of_its_own() {
+        let number = own();
+        let other = std::thread::scope(|scope| scope.spawn(|| (own(), own())).join());
+        assert!(other.is_ok_and(|(other, again)| other == again && other != number));
+        assert!(own() == number && next() > number);
+    }
+}
