@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "errno belongs to the C library")]
 
-use crate::failure::Failure;
 use nvme::chunk::ChunkError;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -19,7 +18,13 @@ thread_local! {
 
 /// Keeps for the caller what failed and why, with all causes, and returns the number that stands for it.
 pub(crate) fn explain(what: &str, error: &dyn Error, errno: Errno) -> Errno {
-    Failure::new(what, error, errno).tell()
+    let mut text = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    say(text, errno)
 }
 
 /// Keeps for the caller why its call failed.

@@ -1,36 +1,24 @@
 //! Why a command failed: kept with it, for the thread that fetches its result.
 
-use crate::errno::say;
+use crate::errno::{errno_of, explain};
+use nvme::chunk::ChunkError;
 use rustix::io::Errno;
-use std::error::Error;
 
-/// An error number, and the text of the error that it stands for.
+/// What failed, and why.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    errno: Errno,
-    text: String,
+    pub(crate) what: &'static str,
+    pub(crate) error: ChunkError,
 }
 
 impl Failure {
-    /// What failed and why, with all causes.
-    #[cold]
-    pub(crate) fn new(what: &str, error: &dyn Error, errno: Errno) -> Self {
-        let mut text = format!("{what}: {error}");
-        let mut cause = error.source();
-        while let Some(next) = cause {
-            text = format!("{text}: {next}");
-            cause = next.source();
-        }
-        Self { errno, text }
-    }
-
     pub(crate) fn errno(&self) -> Errno {
-        self.errno
+        errno_of(&self.error)
     }
 
     /// Keeps the text for this thread's caller, and returns the number that stands for it.
     #[cold]
-    pub(crate) fn tell(self) -> Errno {
-        say(self.text, self.errno)
+    pub(crate) fn tell(&self) -> Errno {
+        explain(self.what, &self.error, self.errno())
     }
 }

@@ -15,7 +15,7 @@ use crate::tags::Tags;
 use nvme::chunk::{Chunk, ChunkError, Request};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -39,15 +39,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Why a command of this kind failed.
-    #[cold]
-    fn failure(self, error: &ChunkError) -> Box<Failure> {
-        let what = match self {
+    /// What an error's text begins with.
+    fn name(self) -> &'static str {
+        match self {
             Self::Read => "the read",
             Self::Write => "the write",
             Self::Unmap => "the unmap",
-        };
-        Box::new(Failure::new(what, error, errno_of(error)))
+        }
     }
 }
 
@@ -135,13 +133,11 @@ pub(crate) struct NewCommand {
 }
 
 /// A command that has a tag.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Command {
     is: NewCommand,
     /// Parts that have not ended.
     parts: u32,
-    /// That of the part which failed first.
-    failure: Option<Box<Failure>>,
 }
 
 /// Blocks of the disk that a command's part transfers or zeroes.
@@ -173,8 +169,8 @@ enum Begun {
     InFlight,
     /// No slot is free.
     NoSlot,
-    /// It has ended already, and may have failed.
-    Ended(Option<Box<Failure>>),
+    /// It has ended already.
+    Ended,
 }
 
 /// The commands of a queue, with its disk.
@@ -209,6 +205,8 @@ struct Commands {
 struct Tagged {
     /// By tag.
     commands: Vec<Option<Command>>,
+    /// Why commands failed whose results were not fetched, by tag: of each the part that failed first.
+    failures: BTreeMap<u32, ChunkError>,
     /// Asynchronous commands that have ended, and whose results were not fetched.
     ended: Ended,
     /// Commands in flight whose status their caller polls.
@@ -271,7 +269,8 @@ impl Queue {
         };
         let block_shift = disk.block_bytes().trailing_zeros();
         let tagged = Tagged {
-            commands: (0..tags).map(|_| None).collect(),
+            commands: vec![None; tags],
+            failures: BTreeMap::new(),
             ended: Ended::new(tags),
             polled_statuses: 0,
             counts: Counts::default(),
@@ -409,7 +408,7 @@ impl Queue {
         }
         let tagged = &mut commands.tagged;
         let tag = tagged.ended.first()?;
-        let known = tagged.commands[tag as usize].as_ref().and_then(|command| command.is.user_tag);
+        let known = tagged.commands[tag as usize].and_then(|command| command.is.user_tag);
         Some((known.unwrap_or(tag as i32), tagged.finish(tag, tags)?.map_err(|failure| failure.tell())))
     }
 
@@ -566,31 +565,25 @@ impl Commands {
     #[inline(always)]
     fn begin(&mut self, tag: u32, is: &NewCommand, runs: &[Run], tags: &Tags) -> bool {
         let blocks_max = if is.kind == Kind::Unmap { UNMAP_BLOCKS_MAX } else { self.request_blocks };
-        let (parts, failure) = match runs {
+        let parts = match runs {
             // Nearly always.
             [run] if run.blocks <= blocks_max => match self.begin_or_queue(Part { tag, run: *run }, is) {
-                Begun::Ended(failure) => (0, failure),
-                Begun::InFlight | Begun::NoSlot => (1, None),
+                Begun::Ended => 0,
+                Begun::InFlight | Begun::NoSlot => 1,
             },
             runs => self.begin_parts(tag, is, runs, blocks_max),
         };
-        self.tagged.begin(tag, is, parts, failure);
+        self.tagged.begin(tag, is, parts);
         if parts == 0 {
             self.tagged.end(tag, tags);
         }
         parts == 0
     }
 
-    /// Begins a command in several parts. Returns how many have not ended, and the first failure of the others.
+    /// Begins a command in several parts. Returns how many have not ended.
     #[inline(never)]
-    fn begin_parts(
-        &mut self,
-        tag: u32,
-        is: &NewCommand,
-        runs: &[Run],
-        blocks_max: u64,
-    ) -> (u32, Option<Box<Failure>>) {
-        let (mut parts, mut failure) = (0, None);
+    fn begin_parts(&mut self, tag: u32, is: &NewCommand, runs: &[Run], blocks_max: u64) -> u32 {
+        let mut parts = 0;
         for run in runs {
             let mut left = *run;
             while left.blocks > 0 {
@@ -600,11 +593,11 @@ impl Commands {
                 left.offset += (run.blocks << self.block_shift) as usize;
                 match self.begin_or_queue(Part { tag, run }, is) {
                     Begun::InFlight | Begun::NoSlot => parts += 1,
-                    Begun::Ended(failed) => failure = failure.or(failed),
+                    Begun::Ended => {}
                 }
             }
         }
-        (parts, failure)
+        parts
     }
 
     /// Begins a part after what waits for slots.
@@ -638,7 +631,7 @@ impl Commands {
         let begun = request.begin(&mut self.disk);
         self.note_begun(begun, Work::Own(request)).unwrap_or_else(|error| {
             self.own.end(request.number, Err(error));
-            Begun::Ended(None)
+            Begun::Ended
         })
     }
 
@@ -653,7 +646,7 @@ impl Commands {
                 let into = unsafe { is.buffer.part_mut(offset, bytes) };
                 // What fails here fails as a request, too.
                 if let Ok(true) = self.disk.read_cached(first, into) {
-                    return Begun::Ended(None);
+                    return Begun::Ended;
                 }
                 self.disk.begin_read(first, blocks)
             }
@@ -664,7 +657,10 @@ impl Commands {
             Kind::Unmap => self.disk.begin_write_zeroes(first, blocks),
         };
         let begun = self.note_begun(begun, Work::Part(part));
-        begun.unwrap_or_else(|error| Begun::Ended(Some(is.kind.failure(&error))))
+        begun.unwrap_or_else(|error| {
+            self.tagged.fail(part.tag, error);
+            Begun::Ended
+        })
     }
 
     /// Notes what a request is for that was begun.
@@ -692,27 +688,24 @@ impl Commands {
         disk.poll(|completion| {
             let Some(work) = work[completion.request().slot()].take() else { return };
             *in_flight -= 1;
-            let part = match work {
-                Work::Part(part) => part,
-                Work::Own(request) => {
-                    own.end(request.number, completion.finish(&mut []).map(|_| ()));
-                    ended += 1;
-                    return;
+            let into = match work {
+                // SAFETY: the part has not ended, and this is its only completion.
+                Work::Part(part) => unsafe { tagged.destination(part, *block_shift) },
+                Work::Own(_) => &mut [],
+            };
+            let result = completion.finish(into);
+            match work {
+                Work::Part(part) => {
+                    if let Err(error) = result {
+                        tagged.fail(part.tag, error);
+                    }
+                    ended += usize::from(tagged.end_part(part.tag, tags));
                 }
-            };
-            let Some(command) = &tagged.commands[part.tag as usize] else { return };
-            let bytes = match command.is.kind {
-                Kind::Read => (part.run.blocks << *block_shift) as usize,
-                Kind::Write | Kind::Unmap => 0,
-            };
-            let into = match bytes {
-                // Blocks that are zeroed have no data.
-                0 => &mut [][..],
-                // SAFETY: the part is within the command's data, the command has not ended, and this is its part's only completion.
-                _ => unsafe { command.is.buffer.part_mut(part.run.offset, bytes) },
-            };
-            let failure = completion.finish(into).err().map(|error| command.is.kind.failure(&error));
-            ended += usize::from(tagged.end_part(part.tag, failure, tags));
+                Work::Own(request) => {
+                    own.end(request.number, result.map(|_| ()));
+                    ended += 1;
+                }
+            }
         });
         if !self.backlog.is_empty() {
             ended += self.begin_backlog(tags);
@@ -736,10 +729,10 @@ impl Commands {
             match (begun, work) {
                 (Begun::InFlight, _) => {}
                 (Begun::NoSlot, _) => break,
-                (Begun::Ended(failure), Work::Part(part)) => {
-                    ended += usize::from(self.tagged.end_part(part.tag, failure, tags));
+                (Begun::Ended, Work::Part(part)) => {
+                    ended += usize::from(self.tagged.end_part(part.tag, tags));
                 }
-                (Begun::Ended(_), Work::Own(_)) => ended += 1,
+                (Begun::Ended, Work::Own(_)) => ended += 1,
             }
             self.backlog.pop_front();
         }
@@ -763,19 +756,46 @@ impl Tagged {
     }
 
     #[inline]
-    fn begin(&mut self, tag: u32, is: &NewCommand, parts: u32, failure: Option<Box<Failure>>) {
+    fn begin(&mut self, tag: u32, is: &NewCommand, parts: u32) {
         self.counts.begin(is.kind, is.is_async);
         self.polled_statuses += usize::from(is.status.is_some());
-        self.commands[tag as usize] = Some(Command { is: *is, parts, failure });
+        self.commands[tag as usize] = Some(Command { is: *is, parts });
+    }
+
+    /// Where a part's data goes: nowhere, unless it reads.
+    ///
+    /// # Safety
+    /// The part has not ended, and this is called once for it.
+    #[inline(always)]
+    unsafe fn destination<'a>(&self, part: Part, block_shift: u32) -> &'a mut [u8] {
+        match &self.commands[part.tag as usize] {
+            Some(Command { is, .. }) if is.kind == Kind::Read => {
+                // SAFETY: the part is within the command's data, and the command has not ended.
+                unsafe { is.buffer.part_mut(part.run.offset, (part.run.blocks << block_shift) as usize) }
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Notes why a command's part has failed.
+    #[cold]
+    fn fail(&mut self, tag: u32, error: ChunkError) {
+        self.failures.entry(tag).or_insert(error);
+    }
+
+    /// A command's blocks, or why it failed.
+    #[cold]
+    fn take_failure(&mut self, tag: u32, is: &NewCommand) -> Result<usize, Box<Failure>> {
+        match self.failures.remove(&tag) {
+            Some(error) => Err(Box::new(Failure { what: is.kind.name(), error })),
+            None => Ok(is.blocks),
+        }
     }
 
     /// Notes that a command's part has ended. Returns whether the command has.
     #[inline(always)]
-    fn end_part(&mut self, tag: u32, failure: Option<Box<Failure>>, tags: &Tags) -> bool {
+    fn end_part(&mut self, tag: u32, tags: &Tags) -> bool {
         let Some(command) = &mut self.commands[tag as usize] else { return false };
-        if command.failure.is_none() {
-            command.failure = failure;
-        }
         command.parts -= 1;
         let has_ended = command.parts == 0;
         if has_ended {
@@ -803,10 +823,10 @@ impl Tagged {
     #[inline(always)]
     fn finish(&mut self, tag: u32, tags: &Tags) -> Option<Result<usize, Box<Failure>>> {
         let place = self.commands.get_mut(tag as usize)?;
-        let Command { is, failure, .. } = place.as_mut()?;
-        let NewCommand { kind, blocks, is_async, user_tag, status, .. } = *is;
-        let result = failure.take().map_or(Ok(blocks), Err);
+        let is = place.as_ref()?.is;
         *place = None;
+        let result = if self.failures.is_empty() { Ok(is.blocks) } else { self.take_failure(tag, &is) };
+        let NewCommand { kind, is_async, user_tag, status, .. } = is;
         if is_async && status.is_none() {
             self.ended.remove(tag);
         }
