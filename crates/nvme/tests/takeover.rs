@@ -98,6 +98,11 @@ fn an_adapter_whose_disk_is_unused_can_be_unbound() {
     assert_eq!((candidate.model.as_deref(), candidate.group), (Some("Disk of Test"), Some(7)));
     assert_eq!((candidate.disks[0].name.as_str(), candidate.disks[0].bytes), ("nvme0n1", 1 << 20));
     assert_eq!((candidate.group_members.len(), candidate.driver_override), (0, None));
+    let is_zoned = |zoned: &str| {
+        tree.file("sys/block/nvme0n1/queue/zoned", zoned);
+        tree.candidate().disks[0].is_zoned
+    };
+    assert!(!candidate.disks[0].is_zoned && is_zoned("host-managed\n") && !is_zoned("none\n"));
     assert_eq!(tree.refusals(UNBIND), []);
     assert_eq!(Candidate::at(&tree.root(), "0000:00:01.0").unwrap(), None);
     assert_eq!(Candidate::at(&tree.root(), "../../../../etc").unwrap(), None);

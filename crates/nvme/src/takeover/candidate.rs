@@ -21,6 +21,8 @@ pub struct KernelDisk {
     pub namespace: Option<u32>,
     /// Size in bytes.
     pub bytes: u64,
+    /// It has zones, in which blocks can be written in one order only.
+    pub is_zoned: bool,
     /// What uses it.
     pub usages: Vec<Usage>,
 }
@@ -167,7 +169,9 @@ fn read_disk(root: &Root, name: String, usages: &usage::Found) -> Result<KernelD
     let sectors: u64 = text(&folder.join("size"))?.and_then(|text| text.parse().ok()).unwrap_or_default();
     let usages = usages.of_disk(root, &name)?;
     let namespace = text(&folder.join("nsid"))?.and_then(|text| text.parse().ok());
-    Ok(KernelDisk { name, namespace, bytes: sectors.saturating_mul(SECTOR_BYTES), usages })
+    // "none", or how the zones are managed (Documentation/ABI/stable/sysfs-block).
+    let is_zoned = text(&folder.join("queue/zoned"))?.is_some_and(|zoned| zoned != "none");
+    Ok(KernelDisk { name, namespace, bytes: sectors.saturating_mul(SECTOR_BYTES), is_zoned, usages })
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Time within which the kernel's driver must unbind or bind.
 const BIND_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for which a disk may stay busy. The kernel closes the files of an io_uring in the background, after the process has closed the ring.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Written to `driver_override`, this clears it (`Documentation/ABI/testing/sysfs-bus-pci`).
 const NO_OVERRIDE: &str = "\n";
@@ -242,7 +244,9 @@ fn claims(root: &Root, candidate: &Candidate) -> Result<Vec<File>, TakeoverError
         let device = disk.name.clone();
         let file = root.path("dev").join(&disk.name);
         // An exclusive open of the disk also keeps its partitions from being mounted (kernel: bd_prepare_to_claim).
-        match OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::EXCL.bits() as i32).open(&file) {
+        let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+        let open = || OpenOptions::new().read(true).custom_flags(exclusive).open(&file);
+        match wait_while_busy(BUSY_TIMEOUT, open) {
             Ok(claim) => claims.push(claim),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 return Err(TakeoverError::Busy { device });
@@ -256,6 +260,19 @@ fn claims(root: &Root, candidate: &Candidate) -> Result<Vec<File>, TakeoverError
         }
     }
     Ok(claims)
+}
+
+/// Opens a disk again while that fails because it is busy, up to `limit`.
+fn wait_while_busy<T>(limit: Duration, mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let begin = Instant::now();
+    loop {
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begin.elapsed() < limit => {
+                thread::sleep(POLL_INTERVAL);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// Fails if the adapter's driver, group, disks or their uses changed since the check.
@@ -310,7 +327,23 @@ fn wait_for_driver(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
     use super::*;
+
+    #[test]
+    fn a_busy_disk_is_waited_for_but_not_without_end() {
+        let hour = Duration::from_secs(3600);
+        let busy = || io::Error::from(io::ErrorKind::ResourceBusy);
+        let mut answers = vec![Ok(7), Err(busy()), Err(busy())];
+        assert_eq!(wait_while_busy(hour, || answers.pop().unwrap()).unwrap(), 7);
+        let fails = |limit, kind: io::ErrorKind| {
+            wait_while_busy(limit, || Err::<(), _>(kind.into())).unwrap_err().kind()
+        };
+        let busy = io::ErrorKind::ResourceBusy;
+        assert_eq!(fails(Duration::from_millis(1), busy), busy);
+        assert_eq!(fails(hour, io::ErrorKind::NotFound), io::ErrorKind::NotFound, "at once");
+    }
 
     /// A write to `drivers_probe` succeeds whether or not a driver binds.
     #[test]
