@@ -43,8 +43,8 @@ mod transfer;
 mod warning;
 
 pub use blk::{
-    BLK_SCHEMA, BlkBenchmark, BlkCell, BlkError, BlkRow, BlkSettings, blk_benchmark,
-    measure_kernel_interfaces, measure_user_space_driver,
+    BLK_SCHEMA, BlkBenchmark, BlkCell, BlkError, BlkOperation, BlkProgress, BlkRow, BlkSettings,
+    blk_benchmark, measure_kernel_interfaces, measure_user_space_driver,
 };
 pub use bytes::{BadBytes, Bytes};
 pub use check::CheckError;

@@ -202,6 +202,9 @@ struct BlkCell {
     depth: u16,
     reads_per_second: Option<Summary>,
     reads_per_cpu_second: Option<Summary>,
+    // Documents of before writes were measured have none.
+    writes_per_second: Option<Summary>,
+    writes_per_cpu_second: Option<Summary>,
 }
 
 impl Figures for Blk {
@@ -212,6 +215,8 @@ impl Figures for Blk {
             [
                 (Quantity::ReadsPerSecond, cell.reads_per_second),
                 (Quantity::ReadsPerCpuSecond, cell.reads_per_cpu_second),
+                (Quantity::WritesPerSecond, cell.writes_per_second),
+                (Quantity::WritesPerCpuSecond, cell.writes_per_cpu_second),
             ]
             .map(|(quantity, summary)| figure(case(), &row.way, quantity, summary.as_ref()))
         };

@@ -35,6 +35,10 @@ pub enum Quantity {
     ReadsPerSecond,
     /// Reads of a disk per second of CPU time.
     ReadsPerCpuSecond,
+    /// Writes to a disk per second.
+    WritesPerSecond,
+    /// Writes to a disk per second of CPU time.
+    WritesPerCpuSecond,
     /// Answered requests per second.
     TransactionsPerSecond,
     /// Bytes of streams per second, without headers.

@@ -98,6 +98,33 @@ fn documents_without_rounds_are_compared_by_medians() {
     }
 }
 
+/// Documents of before writes were measured have no operation in their rows, and compare with new ones.
+#[test]
+fn reads_and_writes_of_a_disk_are_compared_each_with_its_own() {
+    let row = |operation: &str, rate: f64| {
+        let mut cell = json!({"depth": 8, "reads_per_second": null, "reads_per_cpu_second": null, "writes_per_second": null, "writes_per_cpu_second": null});
+        for rate_of in ["second", "cpu_second"] {
+            cell[format!("{operation}s_per_{rate_of}")] = summary(rate);
+        }
+        json!({"way": "io_uring", "operation": operation, "cells": [cell]})
+    };
+    let new = |reads: f64, writes: f64| {
+        document("iotoll.bench-blk/1", json!({"rows": [row("read", reads), row("write", writes)]}))
+    };
+    let ratios = |before: &Value, after: &Value| -> Vec<(Quantity, Option<f64>)> {
+        let found = compared(before, after).unwrap();
+        found.groups[0].rows.iter().map(|row| (row.quantity, row.ratio)).collect()
+    };
+    let reads = [Quantity::ReadsPerSecond, Quantity::ReadsPerCpuSecond];
+    let writes = [Quantity::WritesPerSecond, Quantity::WritesPerCpuSecond];
+    let both = [reads.map(|of| (of, Some(1.5))), writes.map(|of| (of, Some(3.0)))].concat();
+    assert_eq!(ratios(&new(100.0, 10.0), &new(150.0, 30.0)), both);
+    let cell =
+        json!({"depth": 8, "reads_per_second": summary(100.0), "reads_per_cpu_second": summary(100.0)});
+    let old = document("iotoll.bench-blk/1", json!({"rows": [{"way": "io_uring", "cells": [cell]}]}));
+    assert_eq!(ratios(&old, &new(150.0, 30.0)), both[..2]);
+}
+
 /// An area that is uncached after a change and was write-back before is slower, and the data were wrong before.
 #[test]
 fn transfers_are_compared_by_memory_whatever_its_type() {

@@ -1,4 +1,4 @@
-//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads and DMA transfers on this machine, and the network to another.
+//! `iotoll bench`: measures IOVA allocators, DMA mappings, memory accesses and disk reads and writes, and DMA transfers on this machine, and the network to another.
 
 mod blk;
 mod iova;
@@ -14,7 +14,7 @@ pub(crate) use iova::run_short;
 use crate::cli::Bench;
 use crate::date::today;
 use crate::inspect::program_version;
-use crate::output::Outcome;
+use crate::output::{self, Outcome};
 use bench::Origin;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -59,9 +59,20 @@ fn measure_with_bar<T, E>(measure: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Resu
 where
     anyhow::Error: From<E>,
 {
+    measure_with_named_bar(|progress| measure(&mut |done, steps| progress(done, steps, "")))
+}
+
+/// The same, where `measure` also says what the next step measures.
+fn measure_with_named_bar<T, E>(
+    measure: impl FnOnce(&mut dyn FnMut(u64, u64, &str)) -> Result<T, E>,
+) -> anyhow::Result<T>
+where
+    anyhow::Error: From<E>,
+{
     let bar = percent_bar()?;
-    let measured = measure(&mut |done, steps| {
+    let measured = measure(&mut |done, steps, what| {
         bar.set_length(steps);
+        output::set_bar_message(&bar, what);
         bar.set_position(done);
     });
     bar.finish_and_clear();

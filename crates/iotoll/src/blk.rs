@@ -1,5 +1,6 @@
 //! `iotoll blk`: NVMe disks driven by this process, without the kernel's driver.
 
+mod claimed_file;
 mod data_loss;
 mod driven_adapter;
 #[cfg(test)]
@@ -20,7 +21,12 @@ mod serve;
 mod target;
 mod write;
 
-pub(crate) use driven_adapter::{DrivenAdapter, choose_namespace};
+pub(crate) use claimed_file::ClaimedFile;
+pub(crate) use data_loss::{BlockRange, DataLoss};
+pub(crate) use driven_adapter::{
+    DrivenAdapter, device_path, fail_if_refused, find_candidate, kernel_disk, refusal_lines, with_further,
+};
+pub(crate) use target::{expect_address, expect_no_adapter_options, expect_no_zones, overwrite_refusals};
 
 use crate::cli::Blk;
 use crate::output::Outcome;

@@ -5,7 +5,7 @@ use crate::flame_file::FlameFile;
 use crate::peer_file::PeerFile;
 use bench::net::{HostPort, INSTANCES_MAX, ListenAddress, NetTest};
 use bench::{Bytes, Scenario};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
@@ -642,23 +642,38 @@ pub(crate) struct NvmeDisk {
     pub(crate) namespace: Option<u32>,
 }
 
-/// Compare reads of a disk through the kernel and from user space: latency, reads per second, CPU time
+/// Compare reads and writes of a disk through the kernel and from user space: latency, rates, CPU time
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll blk list
   sudo iotoll bench blk 0000:3b:00.0 --unbind
   sudo iotoll bench blk 0000:3b:00.0 --unbind --depth 1,8,32 --size 4K --json
+  sudo iotoll bench blk 0000:3b:00.0 --unbind --write --overwrite S4EVNX0R123456 --wipe gpt,ext4
+  truncate -s 64M disk.img && iotoll bench blk ./disk.img --write --overwrite ./disk.img
 
-Nothing is written. The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then \
-the adapter is unbound from the kernel's driver, read by iotoll's own driver, and rebound, even if iotoll is killed.")]
+The kernel's interfaces (pread, io_uring, io_uring with registered buffers, io_uring polled) are measured first. Then \
+the adapter is unbound from the kernel's driver, used by iotoll's own driver, and rebound, even if iotoll is killed. A file or another block \
+device is measured through the kernel alone.
+
+Nothing is written without --write. With it each interface writes random data to random blocks after it has read them: ALL DATA ON THE DISK ARE \
+LOST. As with `iotoll blk write`, --overwrite must name the disk and --wipe what is on it, and a disk in use is refused, before anything is measured.")]
+#[command(group(ArgGroup::new("loss").args(["overwrite", "wipe", "accept_shared"]).multiple(true).requires("write")))]
+#[command(mut_arg("target", |target| target.help(
+    "Controller address (`iotoll blk list`), file or block device"
+)))]
 pub(crate) struct BenchBlk {
     #[command(flatten)]
-    pub(crate) disk: NvmeDisk,
+    pub(crate) disk: DiskTarget,
+    /// Also measure writes, which destroy the data on the disk
+    #[arg(long)]
+    pub(crate) write: bool,
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
     /// Queue depths, separated by commas [default: 1,8,32]
     #[arg(long = "depth", value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depths: Vec<u16>,
-    /// Size of each read [default: 4K]
+    /// Size of each read and write [default: 4K]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<Bytes>,
     #[command(flatten)]
@@ -741,9 +756,9 @@ pub(crate) struct BlkList {
     pub(crate) json: bool,
 }
 
-/// The disk that a command reads or writes.
+/// An adapter's disk, or a file in its place.
 #[derive(Debug, Args)]
-pub(crate) struct BlkTarget {
+pub(crate) struct DiskTarget {
     /// Controller address (`iotoll blk list`), file (blocks of 4 KiB), block device (its own block size, at least 512 bytes), or, to read, the socket of `iotoll blk serve`
     #[arg(value_name = "ADDRESS|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
@@ -752,6 +767,13 @@ pub(crate) struct BlkTarget {
     pub(crate) namespace: Option<u32>,
     #[command(flatten)]
     pub(crate) consent: Consent,
+}
+
+/// The disk that a command reads or writes.
+#[derive(Debug, Args)]
+pub(crate) struct BlkTarget {
+    #[command(flatten)]
+    pub(crate) disk: DiskTarget,
     /// Abort a command after this time; reset the controller after twice this time
     #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = parse_positive::<u64>)]
     pub(crate) timeout_ms: u64,
@@ -775,7 +797,7 @@ impl Consent {
     }
 }
 
-impl BlkTarget {
+impl DiskTarget {
     /// Whether the target is a file: it contains a slash, as no PCI address does, or a file of that name exists.
     pub(crate) fn is_file(&self) -> bool {
         self.target.contains('/') || std::path::Path::new(&self.target).exists()

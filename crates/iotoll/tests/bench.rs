@@ -2,7 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use assert_cmd::Command;
+use skip::skip;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::process::Output;
 
 fn bench(args: &[&str]) -> Output {
@@ -308,4 +315,93 @@ fn bench_map_writes_a_price_list_that_says_what_was_measured() {
     assert_eq!(bench_map(&["--threads", "1", "--prices", "other.toml"]).status.code(), Some(2));
     let nowhere = run(&["--prices", "/nowhere/mine.toml"]);
     assert!(nowhere.status.code() == Some(2) && nowhere.stdout.is_empty(), "{}", text(&nowhere.stderr));
+}
+
+fn bench_blk(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("iotoll").unwrap();
+    command.env("COLUMNS", "100").env("NO_COLOR", "1").args(["bench", "blk"]).args(args).output().unwrap()
+}
+
+/// A file of sevens, 1 MiB, beside this program: temporary folders are often on tmpfs, which may not support direct I/O.
+fn disk_image() -> (tempfile::TempDir, PathBuf) {
+    let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let folder = tempfile::tempdir_in(beside).unwrap();
+    let path = folder.path().join("disk.img");
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    (folder, path)
+}
+
+const SHORT: [&str; 6] = ["--rounds", "2", "--round-ms", "5", "--depth", "1,2"];
+
+#[test]
+fn a_file_is_measured_by_reads_and_by_writes_if_they_are_asked_for() {
+    let (_folder, path) = disk_image();
+    let file = path.to_str().unwrap();
+    let is_untouched = || fs::read(&path).unwrap().iter().all(|byte| *byte == 7);
+    let measure = |more: &[&str]| bench_blk(&[&[file], &SHORT[..], more].concat());
+    let operations = |output: &Output| -> Vec<String> {
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["schema"], "iotoll.bench-blk/1");
+        let rows = document["rows"].as_array().unwrap();
+        rows[..2].iter().map(|row| row["operation"].as_str().unwrap().to_owned()).collect()
+    };
+    let output = measure(&["--json"]);
+    let said = text(&output.stderr);
+    if said.contains("Invalid argument") {
+        return skip(&format!("no direct I/O here: {said}"));
+    }
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    assert_eq!(operations(&output), ["read", "read"]);
+    assert!(is_untouched());
+    let written = ["--write", "--overwrite", file];
+    let output = measure(&[&written[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(operations(&output), ["read", "write"]);
+    assert!(!is_untouched() && fs::metadata(&path).unwrap().len() == 1 << 20);
+    // At once: nothing has the file any more.
+    let output = measure(&written);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    for words in
+        ["Random reads and writes of 4096 bytes", "pread, read", "pwrite, write", "Completed in a second"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+}
+
+#[test]
+fn what_may_not_be_lost_is_not_measured_by_writes() {
+    let (folder, path) = disk_image();
+    let file = path.to_str().unwrap();
+    fs::File::options().write(true).open(&path).unwrap().write_all_at(b"SWAPSPACE2", 4096 - 10).unwrap();
+    let before = fs::read(&path).unwrap();
+    let refused = |args: &[&str], words: &str| {
+        let output = bench_blk(&[&SHORT[..], args].concat());
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(fs::read(&path).unwrap() == before, "{args:?}: {said}");
+    };
+    refused(&[file, "--write"], "is not written: --overwrite does not name it");
+    refused(&[file, "--write", "--overwrite", "another"], "is not its name");
+    refused(&[file, "--write", "--overwrite", file], "--wipe does not name what is on it (swap)");
+    let named = [file, "--write", "--overwrite", file, "--wipe", "swap"];
+    for loss in [&["--overwrite", file][..], &["--wipe", "swap"], &["--accept-shared"]] {
+        refused(&[&[file], loss].concat(), "--write");
+    }
+    refused(&[&named[..], &["--unbind"]].concat(), "is a file; expected no --unbind");
+    let other = fs::File::options().write(true).open(&path).unwrap();
+    refused(&named, " open");
+    drop(other);
+    let locked = fs::File::open(&path).unwrap();
+    locked.lock_shared().unwrap();
+    refused(&named, "another program has locked it");
+    drop(locked);
+    // A pipe is not waited for.
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    refused(&[pipe.to_str().unwrap()], "is neither a file nor a block device");
+    refused(&[pipe.to_str().unwrap(), "--write"], "is neither a file nor a block device");
+    refused(&["/no/such/disk"], "/no/such/disk");
+    refused(&["nonsense"], "no such file, and not a PCI address");
 }

@@ -1,27 +1,29 @@
-//! Reads by a queue pair of the user-space driver.
+//! Reads and writes by a queue pair of the user-space driver.
 
-use super::BlkError;
-use super::reader::Reader;
+use super::submitter::Submitter;
+use super::{BlkError, BlkOperation, random_data};
 use crate::completion::wait_for_completion;
 use nvme::{Buffer, Controller, Namespace, QueuePair};
 use std::sync::{Arc, Mutex};
 
-/// Reads by a queue pair of crate `nvme`.
+/// A queue pair of crate `nvme`.
 pub(super) struct Library {
     controller: Arc<Mutex<Controller>>,
     queue: QueuePair,
     namespace: Namespace,
+    operation: BlkOperation,
     buffer: Buffer,
     bytes: u64,
-    /// The reader's slot by the command identifier's slot.
+    /// The request's slot by the command identifier's slot.
     slots: Vec<u16>,
 }
 
 impl Library {
-    /// Creates a queue pair and buffers for `depth` reads of `bytes` in flight.
+    /// Creates a queue pair and buffers for `depth` requests of `bytes` in flight.
     pub(super) fn open(
         controller: Arc<Mutex<Controller>>,
         namespace: Namespace,
+        operation: BlkOperation,
         depth: u16,
         bytes: u64,
     ) -> Result<Self, BlkError> {
@@ -34,11 +36,15 @@ impl Library {
         if queue.available() < depth.into() {
             return Err(nvme::NvmeError::Unsupported("room for so many commands").into());
         }
-        // Each buffer begins at a page, so that most reads need no PRP list.
+        // Each buffer begins at a page, so that most requests need no PRP list.
         let buffer = guard.allocate(u64::from(depth) * bytes.next_multiple_of(nvme::PAGE_BYTES))?;
+        if operation == BlkOperation::Write {
+            let data = random_data(buffer.bytes());
+            guard.ram().write(buffer.memory(), &data).map_err(nvme::QueueError::from)?;
+        }
         drop(guard);
         let slots = vec![0; queue.available()];
-        Ok(Self { controller, queue, namespace, buffer, bytes, slots })
+        Ok(Self { controller, queue, namespace, operation, buffer, bytes, slots })
     }
 
     /// Deletes the queue pair and frees the buffers.
@@ -49,7 +55,7 @@ impl Library {
     }
 }
 
-impl Reader for Library {
+impl Submitter for Library {
     fn positions(&self) -> u64 {
         self.namespace.format.bytes() / self.bytes
     }
@@ -58,7 +64,10 @@ impl Reader for Library {
         let from = u64::from(slot) * self.bytes.next_multiple_of(nvme::PAGE_BYTES);
         let piece = self.buffer.piece(from, self.bytes).map_err(nvme::QueueError::from)?;
         let first = position * (self.bytes >> self.namespace.format.block_shift);
-        let id = self.queue.read(&self.namespace, first, &[piece])?;
+        let id = match self.operation {
+            BlkOperation::Read => self.queue.read(&self.namespace, first, &[piece])?,
+            BlkOperation::Write => self.queue.write(&self.namespace, first, &[piece])?,
+        };
         self.slots[id.slot()] = slot;
         Ok(())
     }

@@ -4,15 +4,15 @@ use super::BlkError;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Reads of one size from a disk.
-pub(super) trait Reader {
-    /// The number of positions that can be read: the disk's size divided by that of a read.
+/// Submits requests of one size to a disk: only reads, or only writes.
+pub(super) trait Submitter {
+    /// The number of positions that requests may be for: the disk's size divided by that of a request.
     fn positions(&self) -> u64;
 
-    /// Starts a read of a position into the buffer of a slot that has no read in flight.
+    /// Begins a request for a position, with the buffer of a slot that has no request in flight.
     fn begin(&mut self, slot: u16, position: u64) -> Result<(), BlkError>;
 
-    /// Waits until at least one read has completed, and appends the slots of the completed ones to `ended`.
+    /// Waits until at least one request has completed, and appends the slots of the completed ones to `ended`.
     fn wait(&mut self, ended: &mut Vec<u16>) -> Result<(), BlkError>;
 }
 

@@ -2,7 +2,7 @@
 
 mod area;
 
-use crate::blk::DrivenAdapter;
+use crate::blk::{DrivenAdapter, device_path, kernel_disk};
 use crate::cli::BenchTransfer;
 use crate::output::{self, Outcome};
 use anyhow::{Context, bail};
@@ -31,10 +31,11 @@ pub(super) fn run(args: &BenchTransfer) -> anyhow::Result<Outcome> {
     };
     // What can be checked without the controller is checked before its driver is unbound.
     settings.check()?;
-    DrivenAdapter::check(&args.disk.controller.address, args.disk.controller.consent.accepted())?;
+    let candidate =
+        DrivenAdapter::check(&args.disk.controller.address, args.disk.controller.consent.accepted())?;
     let halves = mapped_halves(args, bytes)?;
-    let expected = super::blk::kernel_disk(&args.disk)?
-        .map(|disk| read_with_kernel(&disk, args.first, bytes))
+    let expected = kernel_disk(&candidate, args.disk.namespace)?
+        .map(|disk| read_with_kernel(&device_path(disk), args.first, bytes))
         .transpose()?;
     if expected.is_none() {
         output::print_note(

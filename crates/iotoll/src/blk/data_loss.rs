@@ -1,28 +1,33 @@
 //! The data that a write would destroy, and the check that the user has named it by `--overwrite` and `--wipe`.
 
+use super::claimed_file::ClaimedFile;
+use super::driven_adapter::device_path;
 use super::input::Input;
 use crate::cli::{BlkWrite, Overwrite};
 use crate::output::Lines;
 use anyhow::{Context, ensure};
 use indicatif::BinaryBytes;
-use nvme::chunk::Chunk;
+use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use nvme::signature::{Contents, Signature};
 use nvme::spec::identify::{self, NamespaceNames};
-use nvme::takeover::{Candidate, DiskNames, Identity, KernelDisk};
-use nvme::{Namespace, signature};
+use nvme::takeover::{Candidate, Identity, KernelDisk};
+use nvme::{Controller, Namespace, signature};
 use std::fmt::Write;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
+/// Buffer of the request that reads signatures.
+const REQUEST_BYTES: u64 = 64 << 10;
 /// The word of `--wipe` for blocks that can't be read: their data would be lost too.
 const UNREADABLE: &str = "unreadable";
 
 /// A disk to be overwritten, and the data on it.
 #[derive(Debug)]
-pub(super) struct DataLoss {
+pub(crate) struct DataLoss {
     /// The address or path that the user gave.
     target: String,
     /// What `--overwrite` may name it by.
@@ -50,14 +55,14 @@ enum Names {
 
 /// The blocks to be written. `count` is `None` if it is not known before the input ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BlockRange {
+pub(crate) struct BlockRange {
     pub(super) first: u64,
     pub(super) count: Option<u64>,
 }
 
 impl BlockRange {
     /// All blocks of a disk.
-    pub(super) const ALL: Self = Self { first: 0, count: None };
+    pub(crate) const ALL: Self = Self { first: 0, count: None };
 
     /// The byte offsets of these blocks; up to the end of the address space if the count is unknown.
     fn byte_range(self, block_bytes: u64) -> Range<u64> {
@@ -70,9 +75,8 @@ impl BlockRange {
 pub(super) fn blocks_to_write(
     args: &BlkWrite,
     input: &Input,
-    block_bytes: usize,
+    block_bytes: u64,
 ) -> anyhow::Result<BlockRange> {
-    let block_bytes = block_bytes as u64;
     let count = match (args.blocks, input.bytes()) {
         (Some(blocks), Some(bytes)) => {
             ensure!(
@@ -102,11 +106,10 @@ impl DataLoss {
         disk: &KernelDisk,
         blocks: BlockRange,
     ) -> anyhow::Result<Self> {
-        let path = Path::new("/dev").join(&disk.name);
+        let path = device_path(disk);
         let unreadable = || format!("can't read {} to check what would be overwritten", path.display());
         let file = File::open(&path).with_context(unreadable)?;
         let block_bytes = u64::from(rustix::fs::ioctl_blksszget(&file).with_context(unreadable)?);
-        let mut read = |at: u64, into: &mut [u8]| file.read_exact_at(into, at);
         Ok(Self {
             target: candidate.address.clone(),
             names: serial_or_address(candidate.serial.as_deref(), &candidate.address),
@@ -115,10 +118,35 @@ impl DataLoss {
             bytes: disk.bytes,
             // Only Identify Namespace says so; it is read when this process has opened the adapter.
             is_shared: false,
-            contents: Contents::read(disk.bytes, block_bytes, blocks.byte_range(block_bytes), &mut read),
+            contents: read_file(&file, disk.bytes, block_bytes, blocks),
             global_name: None,
             is_detached: false,
         })
+    }
+
+    /// Reads the same disk, all of which would be overwritten, after this process has claimed it.
+    pub(crate) fn of_claimed_disk(candidate: &Candidate, disk: &KernelDisk, claimed: &ClaimedFile) -> Self {
+        Self {
+            target: candidate.address.clone(),
+            names: serial_or_address(candidate.serial.as_deref(), &candidate.address),
+            namespace: disk.namespace,
+            ..Self::of_file(claimed, BlockRange::ALL)
+        }
+    }
+
+    /// Reads a whole namespace of a controller that this process drives, with a queue of its own.
+    pub(crate) fn of_namespace(
+        address: &str,
+        controller: &Arc<Mutex<Controller>>,
+        namespace: Namespace,
+    ) -> anyhow::Result<Self> {
+        let identity = Controller::lock(controller).identity().clone();
+        let (policy, waiting) = (RetryPolicy::default(), Waiting::Polling);
+        let drive = Drive::open(Arc::clone(controller), namespace, 1, REQUEST_BYTES, waiting, policy)?;
+        let mut chunk = Chunk::from(drive);
+        let loss = Self::of_drive(address, &identity, namespace, BlockRange::ALL, &mut chunk);
+        chunk.close()?;
+        Ok(loss)
     }
 
     /// Reads the disk through the adapter that this process drives.
@@ -163,21 +191,17 @@ impl DataLoss {
     }
 
     /// Reads a file or block device.
-    pub(super) fn of_file(
-        path: &Path,
-        identity: Identity,
-        names: DiskNames,
-        blocks: BlockRange,
-        chunk: &mut Chunk,
-    ) -> Self {
+    pub(crate) fn of_file(claimed: &ClaimedFile, blocks: BlockRange) -> Self {
+        let ClaimedFile { file, path, identity, names, .. } = claimed;
+        let bytes = claimed.blocks() * claimed.block_bytes();
         Self {
             target: path.display().to_string(),
-            names: Names::Path { path: path.to_owned(), identity, serial: names.serial },
-            model: names.model,
+            names: Names::Path { path: path.clone(), identity: *identity, serial: names.serial.clone() },
+            model: names.model.clone(),
             namespace: None,
-            bytes: chunk.blocks() * chunk.block_bytes() as u64,
+            bytes,
             is_shared: names.may_be_shared,
-            contents: read_contents(chunk, blocks),
+            contents: read_file(file, bytes, claimed.block_bytes(), blocks),
             global_name: None,
             is_detached: false,
         }
@@ -210,7 +234,26 @@ fn read_contents(chunk: &mut Chunk, blocks: BlockRange) -> Contents {
     Contents::read(bytes, block_bytes, blocks.byte_range(block_bytes), &mut read)
 }
 
+/// The same on a file or block device.
+fn read_file(file: &File, bytes: u64, block_bytes: u64, blocks: BlockRange) -> Contents {
+    let mut read = |at: u64, into: &mut [u8]| file.read_exact_at(into, at);
+    Contents::read(bytes, block_bytes, blocks.byte_range(block_bytes), &mut read)
+}
+
 impl Overwrite {
+    /// Fails unless these options allow the loss.
+    pub(crate) fn check(&self, loss: &DataLoss) -> anyhow::Result<()> {
+        self.refusal(loss).map_or(Ok(()), |refusal| Err(refusal.into()))
+    }
+
+    /// Fails unless these options allow the loss of what is left on a disk of which this process has overwritten a part.
+    pub(crate) fn check_rest(&self, loss: &DataLoss) -> anyhow::Result<()> {
+        let on_disk = loss.wipe_words();
+        let wipe = self.wipe.iter().filter(|named| on_disk.contains(&named.as_str())).cloned().collect();
+        let rest = Self { overwrite: self.overwrite.clone(), wipe, accept_shared: self.accept_shared };
+        rest.check(loss)
+    }
+
     /// The error if these options do not allow the loss: what is missing, what would be lost, and the options to add. `None` if they do.
     pub(super) fn refusal(&self, loss: &DataLoss) -> Option<Lines> {
         let first = format!("{} is not written", loss.target);

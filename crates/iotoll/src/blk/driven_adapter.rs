@@ -5,9 +5,10 @@ use crate::output::{self, Lines};
 use anyhow::{Context, bail};
 use dma::Ram;
 use dma::vfio::Interface;
-use nvme::takeover::{Accepted, Candidate, Refusal, Root, Takeover, TakeoverError};
+use nvme::takeover::{Accepted, Candidate, KernelDisk, Refusal, Root, Takeover, TakeoverError};
 use nvme::{Adapter, AdapterError, Controller, Namespace};
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An adapter driven by this process until it is closed or the process ends. Then it is bound to its previous driver again.
@@ -19,9 +20,11 @@ pub(crate) struct DrivenAdapter {
 
 impl DrivenAdapter {
     /// Fails with all reasons against driving the NVMe controller at `address`. Changes nothing.
-    pub(crate) fn check(address: &str, accepted: Accepted) -> anyhow::Result<()> {
+    pub(crate) fn check(address: &str, accepted: Accepted) -> anyhow::Result<Candidate> {
         let root = Root::default();
-        fail_if_refused(refusal_lines(&find_candidate(&root, address)?.refusals(&root, accepted)))
+        let candidate = find_candidate(&root, address)?;
+        fail_if_refused(refusal_lines(&candidate.refusals(&root, accepted)))?;
+        Ok(candidate)
     }
 
     /// Unbinds the NVMe controller at `address` from the kernel's driver and opens it, with `memory_bytes` of DMA memory for queues and
@@ -37,10 +40,8 @@ impl DrivenAdapter {
         memory_bytes: u64,
         reserved: Vec<Arc<Ram>>,
     ) -> anyhow::Result<Self> {
-        let root = Root::default();
-        let candidate = find_candidate(&root, address)?;
-        fail_if_refused(refusal_lines(&candidate.refusals(&root, accepted)))?;
-        Self::open_candidate(&root, &candidate, memory_bytes, reserved)
+        let candidate = Self::check(address, accepted)?;
+        Self::open_candidate(&Root::default(), &candidate, memory_bytes, reserved)
     }
 
     /// Unbinds and opens a controller whose refusals were checked before: without an IOMMU the user accepted the risk.
@@ -159,9 +160,27 @@ fn open_without_iommu(
 }
 
 /// The NVMe controller at `address`, with what the kernel knows about it.
-pub(super) fn find_candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
+pub(crate) fn find_candidate(root: &Root, address: &str) -> anyhow::Result<Candidate> {
     let none = || Refusal::NoController { address: address.to_owned() };
     Ok(Candidate::at(root, address)?.ok_or_else(none)?)
+}
+
+/// The kernel's block device of a namespace, or of the only one; `None` if the kernel has none of this adapter.
+pub(crate) fn kernel_disk(
+    candidate: &Candidate,
+    namespace: Option<u32>,
+) -> anyhow::Result<Option<&KernelDisk>> {
+    let numbers: Vec<u32> = candidate.disks.iter().filter_map(|disk| disk.namespace).collect();
+    if numbers.is_empty() {
+        return Ok(None);
+    }
+    let chosen = choose_namespace(namespace, &numbers)?;
+    Ok(candidate.disks.iter().find(|disk| disk.namespace == Some(chosen)))
+}
+
+/// Its file in `/dev`.
+pub(crate) fn device_path(disk: &KernelDisk) -> PathBuf {
+    Path::new("/dev").join(&disk.name)
 }
 
 /// The namespace `number` of those that exist, or the only one if `number` is `None`.
@@ -188,13 +207,26 @@ pub(super) fn comma_separated<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// Adds further refusals. Fails if those could not be found, unless there is one already, which explains the failure better.
+pub(crate) fn with_further(
+    mut refusals: Vec<Lines>,
+    further: anyhow::Result<Vec<Lines>>,
+) -> anyhow::Result<Vec<Lines>> {
+    match further {
+        Ok(further) => refusals.extend(further),
+        Err(error) if refusals.is_empty() => return Err(error),
+        Err(_) => {}
+    }
+    Ok(refusals)
+}
+
 /// Refusals as error lines, one each.
-pub(super) fn refusal_lines(refusals: &[Refusal]) -> Vec<Lines> {
+pub(crate) fn refusal_lines(refusals: &[Refusal]) -> Vec<Lines> {
     refusals.iter().map(Lines::one).collect()
 }
 
 /// Fails with all refusals as one error of several lines; the second and later ones begin with "also:".
-pub(super) fn fail_if_refused(refusals: Vec<Lines>) -> anyhow::Result<()> {
+pub(crate) fn fail_if_refused(refusals: Vec<Lines>) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for Lines(mut lines) in refusals {
         if let Some(first) = lines.first_mut().filter(|_| !all.is_empty()) {

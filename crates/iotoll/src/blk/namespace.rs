@@ -11,7 +11,7 @@ mod change;
 mod deletion;
 pub(crate) mod listing;
 
-use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
+use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines, with_further};
 use super::target::MEMORY_BYTES;
 use crate::cli::{BlkNamespace, BlkNamespaceList, NvmeController};
 use crate::output::{self, Lines, Outcome};
@@ -93,14 +93,8 @@ fn drive<T>(
     }
     let root = Root::default();
     let candidate = find_candidate(&root, address)?;
-    let mut refusals = refusal_lines(&candidate.refusals(&root, consent.accepted()));
-    match refuse(&candidate) {
-        Ok(more) => refusals.extend(more),
-        // An earlier refusal explains the failure better.
-        Err(error) if refusals.is_empty() => return Err(error),
-        Err(_) => {}
-    }
-    fail_if_refused(refusals)?;
+    let refusals = refusal_lines(&candidate.refusals(&root, consent.accepted()));
+    fail_if_refused(with_further(refusals, refuse(&candidate))?)?;
     let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
     let used = use_controller(&adapter.adapter.controller());
     let closed = adapter.close();

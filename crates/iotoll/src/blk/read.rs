@@ -14,10 +14,13 @@ const PIECE_BYTES: usize = 4 << 20;
 
 /// Copies blocks of a disk to the output.
 pub(super) fn run(args: &BlkRead) -> anyhow::Result<Outcome> {
-    if args.target.is_file()
-        && args.output.as_deref().is_some_and(|output| is_same_file(output, Path::new(&args.target.target)))
+    if args.target.disk.is_file()
+        && args
+            .output
+            .as_deref()
+            .is_some_and(|output| is_same_file(output, Path::new(&args.target.disk.target)))
     {
-        bail!("{}: the output is also the input; expected another output", args.target.target);
+        bail!("{}: the output is also the input; expected another output", args.target.disk.target);
     }
     // Fails before the adapter is unbound if the output can't be written.
     let mut file = args.output.as_deref().map(WholeFile::create).transpose()?;

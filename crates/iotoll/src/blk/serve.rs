@@ -1,7 +1,7 @@
 //! `iotoll blk serve`: drives a controller for other processes, which open the disk by the path of a socket.
 
 use super::data_loss::{BlockRange, DataLoss};
-use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines};
+use super::driven_adapter::{DrivenAdapter, fail_if_refused, find_candidate, refusal_lines, with_further};
 use super::target::{expect_no_zones, overwrite_refusals};
 use crate::cli::{BlkServe, NvmeController, ServeWait, ShareArgument};
 use crate::interrupt::stop_flag;
@@ -68,12 +68,9 @@ fn serve_adapters(args: &BlkServe, stop: &Arc<AtomicBool>) -> anyhow::Result<()>
     for candidate in &candidates {
         refusals.extend(refusal_lines(&candidate.refusals(&root, consent.accepted())));
         if args.is_writable() {
-            refusals.extend(overwrite_refusals(
-                candidate,
-                args.disk.namespace,
-                BlockRange::ALL,
-                &args.overwrite,
-            )?);
+            let (namespace, overwrite) = (args.disk.namespace, &args.overwrite);
+            let further = overwrite_refusals(candidate, namespace, BlockRange::ALL, overwrite);
+            refusals = with_further(refusals, further)?;
         }
     }
     fail_if_refused(refusals)?;
@@ -168,7 +165,7 @@ fn check_paths(args: &BlkServe, paths: &[DiskPath]) -> anyhow::Result<()> {
             )
         });
     chunk.close()?;
-    loss.and_then(|loss| args.overwrite.refusal(&loss)).map_or(Ok(()), |refusal| Err(refusal.into()))
+    loss.map_or(Ok(()), |loss| args.overwrite.check(&loss))
 }
 
 /// What to serve: what was asked for, or all of the namespace at a socket named after the controller.

@@ -1,19 +1,20 @@
 //! The disk that `blk read` and `blk write` use: a namespace of an adapter that this process drives, a file or block device, or one that `blk serve`
 //! serves.
 
+use super::claimed_file::{ClaimedFile, block_shift, expect_blocks};
 use super::data_loss::{BlockRange, DataLoss, blocks_to_write};
 use super::driven_adapter::{
-    DrivenAdapter, choose_namespace, fail_if_refused, find_candidate, refusal_lines,
+    DrivenAdapter, device_path, fail_if_refused, find_candidate, kernel_disk, refusal_lines, with_further,
 };
 use super::input::Input;
-use crate::cli::{BlkTarget, BlkWrite, Overwrite};
+use crate::cli::{BlkTarget, BlkWrite, DiskTarget, Overwrite};
 use crate::output::{self, Lines};
 use anyhow::{Context, ensure};
 use nvme::broker::ServedDisk;
 use nvme::chunk::{Backing, Chunk, Drive, RetryPolicy, Waiting};
-use nvme::takeover::{Accepted, Candidate, Claim, Root};
+use nvme::takeover::{Accepted, Candidate, Root};
 use nvme::{Controller, Namespace};
-use std::io;
+use std::fmt::Display;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
@@ -25,25 +26,8 @@ pub(super) const MEMORY_BYTES: u64 = 6 << 20;
 const REQUEST_BYTES: u64 = 64 << 10;
 /// Requests in flight.
 const REQUESTS: u16 = 32;
-/// A regular file is read and written in blocks of 4 KiB.
-const FILE_BLOCK_SHIFT: u8 = 12;
-
-/// Numbers of the namespaces that the kernel has block devices of.
-fn kernel_namespaces(candidate: &Candidate) -> Vec<u32> {
-    candidate.disks.iter().filter_map(|disk| disk.namespace).collect()
-}
-
-/// Log2 of the block size: a block device's logical block size, or 4 KiB for a regular file.
-fn block_shift(path: &Path) -> io::Result<u8> {
-    if !path.metadata()?.file_type().is_block_device() {
-        return Ok(FILE_BLOCK_SHIFT);
-    }
-    let bytes = rustix::fs::ioctl_blksszget(std::fs::File::open(path)?)?;
-    Ok(bytes.trailing_zeros() as u8)
-}
-
 /// Fails if the target, which is not a file, is not a PCI address either.
-fn expect_address(target: &BlkTarget) -> anyhow::Result<()> {
+pub(crate) fn expect_address(target: &DiskTarget) -> anyhow::Result<()> {
     ensure!(
         target.target.parse::<host::Bdf>().is_ok(),
         "{}: no such file, and not a PCI address; expected an address such as 0000:3b:00.0 (`iotoll blk list`) or a file",
@@ -53,7 +37,7 @@ fn expect_address(target: &BlkTarget) -> anyhow::Result<()> {
 }
 
 /// Fails if options that only an adapter can have were given for a file.
-fn expect_no_adapter_options(target: &BlkTarget) -> anyhow::Result<()> {
+pub(crate) fn expect_no_adapter_options(target: &DiskTarget) -> anyhow::Result<()> {
     ensure!(
         target.consent.accepted() == Accepted::default() && target.namespace.is_none(),
         "{} is a file; expected no --unbind, --accept-no-iommu or --namespace, which are for adapters",
@@ -62,27 +46,21 @@ fn expect_no_adapter_options(target: &BlkTarget) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails if the file has not even one block.
-fn expect_blocks(chunk: &Chunk, path: &Path) -> anyhow::Result<()> {
-    let block_bytes = chunk.block_bytes();
-    ensure!(chunk.blocks() > 0, "{} is shorter than one block of {block_bytes} bytes", path.display());
+/// Fails if a namespace has zones, in which blocks can be written in one order only.
+pub(crate) fn expect_no_zones(namespace: &Namespace) -> anyhow::Result<()> {
+    ensure!(namespace.zones.is_none(), zones_refusal(&format_args!("namespace {}", namespace.number)));
     Ok(())
 }
 
-/// Fails if a namespace has zones, in which blocks can be written in one order only.
-pub(super) fn expect_no_zones(namespace: &Namespace) -> anyhow::Result<()> {
-    ensure!(
-        namespace.zones.is_none(),
-        "namespace {} has zones, each of which is written from its first block on: it can only be read here",
-        namespace.number
-    );
-    Ok(())
+/// Why a disk with zones is not written.
+fn zones_refusal(disk: &dyn Display) -> String {
+    format!("{disk} has zones, each of which is written from its first block on: it can only be read here")
 }
 
 /// The blocks that a write will change. Fails if they exceed the disk, before any is written.
-fn expect_room(args: &BlkWrite, input: &Input, chunk: &Chunk) -> anyhow::Result<BlockRange> {
-    let blocks = blocks_to_write(args, input, chunk.block_bytes())?;
-    let (first, all) = (blocks.first, chunk.blocks());
+fn expect_room(args: &BlkWrite, input: &Input, all: u64, block_bytes: u64) -> anyhow::Result<BlockRange> {
+    let blocks = blocks_to_write(args, input, block_bytes)?;
+    let first = blocks.first;
     ensure!(
         first.checked_add(blocks.count.unwrap_or(1)).is_some_and(|end| end <= all),
         "{} blocks from block {first} exceed the disk, which has {all} blocks",
@@ -98,7 +76,8 @@ fn write_refusals(
     args: &BlkWrite,
     input: &Input,
 ) -> anyhow::Result<Vec<Lines>> {
-    let mut refusals = refusal_lines(&candidate.refusals(root, args.target.consent.accepted()));
+    let DiskTarget { namespace, consent, .. } = &args.target.disk;
+    let mut refusals = refusal_lines(&candidate.refusals(root, consent.accepted()));
     for disk in &candidate.disks {
         if input.identity().is_of_disk(root, &disk.name) {
             refusals.push(Lines::one(&format_args!(
@@ -108,34 +87,27 @@ fn write_refusals(
         }
     }
     let blocks = BlockRange { first: args.first, count: args.blocks };
-    match overwrite_refusals(candidate, args.target.namespace, blocks, &args.overwrite) {
-        Ok(more) => refusals.extend(more),
-        // An earlier refusal explains the failure better.
-        Err(error) if refusals.is_empty() => return Err(error),
-        Err(_) => {}
-    }
-    Ok(refusals)
+    with_further(refusals, overwrite_refusals(candidate, *namespace, blocks, &args.overwrite))
 }
 
 /// The reasons against writing to these blocks of a namespace that the user did not accept. Fails if the disk can't be read.
-pub(super) fn overwrite_refusals(
+///
+/// Without the kernel's driver there are none: the disk is checked when this process has opened it.
+pub(crate) fn overwrite_refusals(
     candidate: &Candidate,
     namespace: Option<u32>,
     blocks: BlockRange,
     overwrite: &Overwrite,
 ) -> anyhow::Result<Vec<Lines>> {
-    // Without the kernel's driver there are no block devices. The disk is checked when this process has opened it.
-    let numbers = kernel_namespaces(candidate);
-    if numbers.is_empty() {
-        return Ok(Vec::new());
+    match kernel_disk(candidate, namespace) {
+        Ok(None) => Ok(Vec::new()),
+        Ok(Some(disk)) if disk.is_zoned => Ok(vec![Lines::one(&zones_refusal(&device_path(disk).display()))]),
+        Ok(Some(disk)) => {
+            let loss = DataLoss::of_kernel_disk(candidate, disk, blocks)?;
+            Ok(overwrite.refusal(&loss).into_iter().collect())
+        }
+        Err(error) => Ok(vec![Lines::one(&error)]),
     }
-    let chosen = match choose_namespace(namespace, &numbers) {
-        Ok(chosen) => chosen,
-        Err(error) => return Ok(vec![Lines::one(&error)]),
-    };
-    let disk = candidate.disks.iter().find(|disk| disk.namespace == Some(chosen));
-    let loss = disk.map(|disk| DataLoss::of_kernel_disk(candidate, disk, blocks)).transpose()?;
-    Ok(loss.and_then(|loss| overwrite.refusal(&loss)).into_iter().collect())
 }
 
 /// An open disk to read or write.
@@ -148,19 +120,17 @@ pub(super) struct Target {
 impl Target {
     /// Opens a disk for reading.
     pub(super) fn open(args: &BlkTarget) -> anyhow::Result<Self> {
-        if args.is_file() {
-            return Self::open_file(args, Path::new(&args.target));
+        let disk = &args.disk;
+        if disk.is_file() {
+            return Self::open_file(disk, Path::new(&disk.target));
         }
-        expect_address(args)?;
+        expect_address(disk)?;
         let root = Root::default();
-        let candidate = find_candidate(&root, &args.target)?;
-        fail_if_refused(refusal_lines(&candidate.refusals(&root, args.consent.accepted())))?;
-        let numbers = kernel_namespaces(&candidate);
-        if !numbers.is_empty() {
-            choose_namespace(args.namespace, &numbers)?;
-        }
+        let candidate = find_candidate(&root, &disk.target)?;
+        fail_if_refused(refusal_lines(&candidate.refusals(&root, disk.consent.accepted())))?;
+        kernel_disk(&candidate, disk.namespace)?;
         let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
-        let namespace = adapter.namespace(args.namespace)?;
+        let namespace = adapter.namespace(disk.namespace)?;
         Self::open_namespace(args, adapter, namespace)
     }
 
@@ -179,8 +149,8 @@ impl Target {
     }
 
     /// Opens a file, block device or served disk for reading.
-    fn open_file(args: &BlkTarget, path: &Path) -> anyhow::Result<Self> {
-        expect_no_adapter_options(args)?;
+    fn open_file(disk: &DiskTarget, path: &Path) -> anyhow::Result<Self> {
+        expect_no_adapter_options(disk)?;
         if path.metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
             let queue = ServedDisk::connect(path)?.queue(REQUESTS, &[])?;
             return Ok(Self { chunk: queue.into(), adapter: None });
@@ -188,15 +158,15 @@ impl Target {
         let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
         let file = Backing::open(path, shift, REQUESTS, REQUEST_BYTES as usize)?;
         let chunk = Chunk::from(file);
-        expect_blocks(&chunk, path)?;
+        expect_blocks(chunk.blocks(), chunk.block_bytes() as u64, path)?;
         Ok(Self { chunk, adapter: None })
     }
 
     /// Opens a disk for writing. Fails with what would be lost unless `--overwrite` and `--wipe` name it.
     pub(super) fn open_to_write(args: &BlkWrite, input: &Input) -> anyhow::Result<Self> {
-        let target = &args.target;
-        match target.is_file() {
-            true => Self::open_file_to_write(args, input, Path::new(&target.target)),
+        let disk = &args.target.disk;
+        match disk.is_file() {
+            true => Self::open_file_to_write(args, input, Path::new(&disk.target)),
             false => Self::open_adapter_to_write(args, input),
         }
     }
@@ -204,57 +174,50 @@ impl Target {
     /// Claims a file or block device, so that no other program uses it, and opens it for writing.
     fn open_file_to_write(args: &BlkWrite, input: &Input, path: &Path) -> anyhow::Result<Self> {
         let root = Root::default();
-        expect_no_adapter_options(&args.target)?;
-        let shift = block_shift(path).with_context(|| format!("can't read {}", path.display()))?;
-        let claim = Claim::of(&root, path)?;
-        let (identity, names) = (claim.identity(), claim.disk_names(&root)?);
+        expect_no_adapter_options(&args.target.disk)?;
+        let claimed = ClaimedFile::of(&root, path)?;
         ensure!(
-            !identity.overlaps(&root, input.identity()),
+            !claimed.identity.overlaps(&root, input.identity()),
             "{}: the input is the target or a part of it; expected another input",
             input.name()
         );
-        let (path, file) = claim.into_parts();
-        let backing = Backing::from_file(path.clone(), file, shift, REQUESTS, REQUEST_BYTES as usize)?;
-        let mut chunk = Chunk::from(backing);
-        expect_blocks(&chunk, &path)?;
-        let blocks = expect_room(args, input, &chunk)?;
-        let loss = DataLoss::of_file(&path, identity, names, blocks, &mut chunk);
-        match args.overwrite.refusal(&loss) {
-            Some(refusal) => Err(refusal.into()),
-            None => Ok(Self { chunk, adapter: None }),
-        }
+        let blocks = expect_room(args, input, claimed.blocks(), claimed.block_bytes())?;
+        args.overwrite.check(&DataLoss::of_file(&claimed, blocks))?;
+        let ClaimedFile { file, path, block_shift, .. } = claimed;
+        let backing = Backing::from_file(path, file, block_shift, REQUESTS, REQUEST_BYTES as usize)?;
+        Ok(Self { chunk: backing.into(), adapter: None })
     }
 
     /// Opens an adapter's disk for writing. Its uses and its content are checked through the kernel before the adapter is unbound. The
     /// content is checked again afterwards, when no other program can change it.
     fn open_adapter_to_write(args: &BlkWrite, input: &Input) -> anyhow::Result<Self> {
-        let target_args = &args.target;
-        expect_address(target_args)?;
+        let disk = &args.target.disk;
+        expect_address(disk)?;
         let root = Root::default();
-        let candidate = find_candidate(&root, &target_args.target)?;
+        let candidate = find_candidate(&root, &disk.target)?;
         fail_if_refused(write_refusals(&root, &candidate, args, input)?)?;
         let adapter = DrivenAdapter::open_candidate(&root, &candidate, MEMORY_BYTES, Vec::new())?;
-        let namespace = adapter.namespace(target_args.namespace)?;
+        let namespace = adapter.namespace(disk.namespace)?;
         if let Err(error) = expect_no_zones(&namespace) {
             // The refusal matters more to the user than an error while closing.
             let _ = adapter.close();
             return Err(error);
         }
         let identity = Controller::lock(&adapter.adapter.controller()).identity().clone();
-        let mut target = Self::open_namespace(target_args, adapter, namespace)?;
-        let refusal = expect_room(args, input, &target.chunk).map(|blocks| {
-            let loss =
-                DataLoss::of_drive(&target_args.target, &identity, namespace, blocks, &mut target.chunk);
-            args.overwrite.refusal(&loss)
+        let mut target = Self::open_namespace(&args.target, adapter, namespace)?;
+        let chunk = &mut target.chunk;
+        let room = expect_room(args, input, chunk.blocks(), chunk.block_bytes() as u64);
+        let checked = room.and_then(|blocks| {
+            args.overwrite.check(&DataLoss::of_drive(&disk.target, &identity, namespace, blocks, chunk))
         });
-        let refused = match refusal {
-            Ok(None) => return Ok(target),
-            Ok(Some(refusal)) => refusal.into(),
-            Err(error) => error,
-        };
-        // The refusal matters more to the user than an error while closing.
-        let _ = target.close();
-        Err(refused)
+        match checked {
+            Ok(()) => Ok(target),
+            Err(refused) => {
+                // The refusal matters more to the user than an error while closing.
+                let _ = target.close();
+                Err(refused)
+            }
+        }
     }
 
     /// Closes the disk and rebinds its adapter. Prints how many retries, aborts and resets were needed, if any.

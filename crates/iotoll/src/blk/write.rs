@@ -42,7 +42,7 @@ pub(super) fn run(args: &BlkWrite) -> anyhow::Result<Outcome> {
 
 /// Writes the input and compares it with what the disk then has. Returns the number of blocks written.
 fn write_and_verify(args: &BlkWrite, chunk: &mut Chunk, input: &mut Input) -> anyhow::Result<u64> {
-    let BlockRange { first, count } = blocks_to_write(args, input, chunk.block_bytes())?;
+    let BlockRange { first, count } = blocks_to_write(args, input, chunk.block_bytes() as u64)?;
     let mut copy = Copy { first, done: 0, hashes: Vec::new(), piece: vec![0; PIECE_BYTES] };
     let mut progress = Progress::new(count.map(|count| count.saturating_mul(chunk.block_bytes() as u64)))?;
     let copied = copy.write(chunk, input, count, &mut progress);

@@ -307,6 +307,10 @@ fn commands_that_time_out_are_aborted_and_the_controller_is_reset() {
 #[test]
 fn the_benchmark_compares_the_kernel_s_interfaces_with_the_driver() {
     let Some(Driven { console, .. }) = guest() else { return };
-    expect(console, "bench", &["pread", "io_uring registered", "nvme  ", "Reads in a second", "status 0"]);
+    expect(
+        console,
+        "bench",
+        &["pread", "io_uring registered", "nvme, read", "Completed in a second", "status 0"],
+    );
     assert_eq!(case(console, "bench").matches("not measured").count(), 1, "pread at depth 8: {console}");
 }

@@ -220,7 +220,7 @@ fn without_an_iommu_a_disk_that_is_already_bound_to_vfio_is_read() {
 #[test]
 fn without_an_iommu_the_benchmark_runs() {
     let Some(NoIommu { console, .. }) = guest() else { return };
-    expect(console, "measured", &["Reads in a second", "status 0"]);
+    expect(console, "measured", &["Completed in a second", "status 0"]);
 }
 
 /// The adapter writes to the physical addresses of the area themselves.

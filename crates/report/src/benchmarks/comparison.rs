@@ -304,6 +304,8 @@ fn row_name(row: &Row) -> String {
         Quantity::NsPerAccess => "access",
         Quantity::ReadsPerSecond => "reads per second",
         Quantity::ReadsPerCpuSecond => "reads per CPU second",
+        Quantity::WritesPerSecond => "writes per second",
+        Quantity::WritesPerCpuSecond => "writes per CPU second",
         Quantity::TransactionsPerSecond => "transactions per second",
         Quantity::StreamBytesPerSecond | Quantity::TransferBytesPerSecond => "throughput",
         Quantity::RoundTripNs => "round trip",
@@ -331,6 +333,8 @@ fn value_words(quantity: Quantity, value: f64) -> String {
         Quantity::Io
         | Quantity::ReadsPerSecond
         | Quantity::ReadsPerCpuSecond
+        | Quantity::WritesPerSecond
+        | Quantity::WritesPerCpuSecond
         | Quantity::TransactionsPerSecond => grouped(value.round() as u64),
         _ => per_io(value),
     }

@@ -5,12 +5,8 @@ use crate::cli::BlkNamespaceDelete;
 use crate::output::Lines;
 use anyhow::Context;
 use nvme::Controller;
-use nvme::chunk::{Chunk, Drive, RetryPolicy, Waiting};
 use nvme::takeover::Candidate;
 use std::sync::{Arc, Mutex};
-
-/// Buffer of the request that reads signatures.
-const REQUEST_BYTES: u64 = 64 << 10;
 
 /// The reasons against the deletion that the kernel's block device of the namespace shows. One that the kernel has not is looked at later.
 pub(super) fn kernel_refusals(
@@ -47,10 +43,5 @@ fn loss(args: &BlkNamespaceDelete, shared: &Arc<Mutex<Controller>>) -> anyhow::R
         return Ok(DataLoss::of_detached(address, &identity, number, format));
     };
     drop(controller);
-    let (policy, waiting) = (RetryPolicy::default(), Waiting::Polling);
-    let mut chunk =
-        Chunk::from(Drive::open(Arc::clone(shared), namespace, 1, REQUEST_BYTES, waiting, policy)?);
-    let loss = DataLoss::of_drive(address, &identity, namespace, BlockRange::ALL, &mut chunk);
-    chunk.close()?;
-    Ok(loss)
+    DataLoss::of_namespace(address, shared, namespace)
 }
