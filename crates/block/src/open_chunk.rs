@@ -489,8 +489,8 @@ impl OpenChunk {
     /// Waits until no request of the disk is in flight.
     fn drain(&self) {
         for (_, queue) in self.open_queues() {
-            while queue.is_in_flight() {
-                queue.wait(&self.tags, LOOK_AFTER, Awaited::Idle);
+            while queue.has_parts() {
+                queue.wait(&self.tags, LOOK_AFTER, Awaited::NoParts);
             }
         }
     }

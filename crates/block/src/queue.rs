@@ -223,8 +223,8 @@ pub(crate) enum Awaited {
     Own(u64),
     /// Any asynchronous command.
     Any,
-    /// That nothing is in flight.
-    Idle,
+    /// That no command is in flight. Flushes may be.
+    NoParts,
     /// What has not ended yet.
     More,
 }
@@ -419,7 +419,12 @@ impl Queue {
         }
     }
 
-    /// Whether any command has not ended.
+    /// Whether any command has not ended. Other than those, flushes may begin at any time.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.lock().as_ref().is_some_and(Commands::has_parts)
+    }
+
+    /// Whether any request has not ended.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.lock().as_ref().is_some_and(Commands::is_in_flight)
     }
@@ -548,9 +553,14 @@ impl Commands {
             Awaited::Command(tag) => !self.tagged.is_in_flight(tag).unwrap_or(false),
             Awaited::Own(number) => self.own.has_ended(number),
             Awaited::Any => !self.tagged.ended.is_empty(),
-            Awaited::Idle => !self.is_in_flight(),
+            Awaited::NoParts => !self.has_parts(),
             Awaited::More => false,
         }
+    }
+
+    fn has_parts(&self) -> bool {
+        let is_part = |work: &Work| matches!(work, Work::Part(_));
+        self.work.iter().flatten().any(is_part) || self.backlog.iter().any(is_part)
     }
 
     fn is_in_flight(&self) -> bool {

@@ -195,9 +195,13 @@ impl Backend {
     /// Notes that the results of these slots were fetched, as far as the disk wants to know.
     #[inline]
     fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
-        #[cfg(target_os = "linux")]
-        if let Self::Paths(paths) = self {
-            paths.note_fetched(is_fetched);
+        match self {
+            Self::Drive(drive) => drive.note_fetched(is_fetched),
+            #[cfg(target_os = "linux")]
+            Self::Paths(paths) => paths.note_fetched(is_fetched),
+            #[cfg(target_os = "linux")]
+            Self::Served(queue) => queue.note_fetched(is_fetched),
+            _ => {}
         }
     }
 }

@@ -18,14 +18,21 @@ use crate::zones::Zones;
 use dma::vfio::Interrupt;
 use dma::{Coherent, DmaCounters, Mapper, MemoryAddress, NoMemory, Ram};
 use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
+use std::sync::TryLockError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 /// The memory page size (CC.MPS) that this driver uses.
 pub const PAGE_BYTES: u64 = 4096;
 const ADMIN_ENTRIES: u16 = 32;
 /// A shutdown may first write the cache to flash. Linux waits 5 s or longer (`shutdown_timeout`, `RTD3E`).
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time between two tries to lock a controller that another thread uses.
+#[cfg(target_os = "linux")]
+const LOCK_INTERVAL: Duration = Duration::from_millis(1);
 /// Timeout of admin commands, as in Linux (`admin_timeout`).
 const ADMIN_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -152,6 +159,8 @@ pub struct Controller {
     pub(crate) admin_timeout: Duration,
     /// By namespace.
     unflushed: BTreeMap<u32, Arc<Unflushed>>,
+    /// This driver has enabled the controller, and not disabled it since.
+    is_enabled: bool,
     /// Is signalled when the system wants the adapter back.
     #[cfg(target_os = "linux")]
     removal_request: Option<Interrupt>,
@@ -194,6 +203,7 @@ impl Controller {
             counters,
             admin_timeout: ADMIN_TIMEOUT,
             unflushed: BTreeMap::new(),
+            is_enabled: false,
             #[cfg(target_os = "linux")]
             removal_request: None,
         };
@@ -214,12 +224,23 @@ impl Controller {
             false => configuration,
         };
         registers.write_u32(register::CONFIGURATION, configuration.0);
+        self.is_enabled = true;
         wait_for_status(
             registers,
             ready_timeout(self.capabilities),
             "become ready",
             register::Status::is_ready,
         )
+    }
+
+    /// Disables the controller. If something else has done so before, it may have lost its power, and with that its cache.
+    pub(crate) fn disable(&mut self) -> Result<(), NvmeError> {
+        let registers = self.link.registers();
+        let configuration = Configuration(registers.read_u32(register::CONFIGURATION));
+        if std::mem::take(&mut self.is_enabled) && !configuration.is_enabled() {
+            self.unflushed.values().for_each(|unflushed| unflushed.lose());
+        }
+        disable(registers, self.capabilities)
     }
 
     /// Requests I/O queues, and identifies the controller and its namespaces.
@@ -516,6 +537,26 @@ impl Controller {
         self.admin_timeout = limit;
     }
 
+    /// Locks a shared controller, unless another thread has it for longer than until then.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn lock_until(shared: &Mutex<Self>, end: Instant) -> Option<MutexGuard<'_, Self>> {
+        loop {
+            match shared.try_lock() {
+                Ok(guard) => return Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_INTERVAL),
+            }
+        }
+    }
+
+    /// Keeps a queue's memory until the next reset: the controller may use it until then.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn abandon(&mut self, queue: &QueuePair, buffer: Buffer) {
+        self.abandoned.0.push(buffer);
+        self.abandoned.1.push(queue.layout.number);
+    }
+
     /// Locks a shared controller. A lock poisoned by a panic is used all the same: the registers show the
     /// controller's state.
     pub fn lock(shared: &Mutex<Self>) -> MutexGuard<'_, Self> {
@@ -534,10 +575,11 @@ impl Controller {
     pub fn shut_down(mut self) -> Result<(), NvmeError> {
         let registers = self.link.registers();
         let configuration = Configuration(registers.read_u32(register::CONFIGURATION));
+        let has_cache = configuration.is_enabled();
         registers.write_u32(register::CONFIGURATION, configuration.shutting_down().0);
         let is_down = register::Status::is_shut_down;
         wait_for_status(registers, SHUTDOWN_TIMEOUT, "shut down", is_down)?;
-        self.unflushed.values().for_each(|unflushed| unflushed.save());
+        self.unflushed.values().filter(|_| has_cache).for_each(|unflushed| unflushed.save());
         self.link.start_generation();
         disable(self.link.registers(), self.capabilities)?;
         let numbers: Vec<u16> = self.mapped.keys().copied().collect();

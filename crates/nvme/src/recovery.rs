@@ -1,6 +1,6 @@
 //! Recovery of a controller: aborts, resets, and renewal of queues.
 
-use crate::bring_up::{check_working, disable};
+use crate::bring_up::check_working;
 use crate::controller::Controller;
 use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueuePair};
@@ -35,7 +35,7 @@ impl Controller {
     /// [`NvmeError`]; also if the controller or its namespaces differ afterwards. Then it stays disabled.
     pub fn reset(&mut self) -> Result<(), NvmeError> {
         self.link.start_generation();
-        disable(self.link.registers(), self.capabilities)?;
+        self.disable()?;
         self.free_abandoned()?;
         self.admin.abandon();
         self.admin.clear();
@@ -45,7 +45,7 @@ impl Controller {
             // It may be another disk, so disable it: nothing may be written to it. The first error is the one to
             // report.
             self.link.start_generation();
-            let _ = disable(self.link.registers(), self.capabilities);
+            let _ = self.disable();
         }
         again
     }

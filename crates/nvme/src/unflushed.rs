@@ -140,6 +140,40 @@ impl LossReader {
     }
 }
 
+/// The results of a queue's flushes that tell of losses.
+#[derive(Debug)]
+pub(crate) struct LossTeller {
+    reader: LossReader,
+    /// By request slot, until somebody fetches them.
+    untold: Vec<(u16, Losses)>,
+}
+
+impl LossTeller {
+    pub(crate) fn new(reader: LossReader) -> Self {
+        Self { reader, untold: Vec::new() }
+    }
+
+    /// Whether the result of a flush that has succeeded is to tell of a loss.
+    pub(crate) fn has_news(&mut self, slot: u16) -> bool {
+        let news = self.reader.news();
+        let has_news = news.is_some();
+        self.untold.extend(news.map(|losses| (slot, losses)));
+        has_news
+    }
+
+    /// Notes that the results of these slots were fetched. Those that are not tell nobody.
+    pub(crate) fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
+        let reader = &mut self.reader;
+        self.untold.retain(|(slot, losses)| {
+            let is_told = is_fetched(*slot);
+            if is_told {
+                reader.note_told(losses);
+            }
+            !is_told
+        });
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -243,6 +243,67 @@ fn a_client_that_has_left_was_not_told() {
     let _ = serving.stop();
 }
 
+/// Nor one that has its result and does not look at it.
+#[test]
+fn a_client_that_does_not_look_was_not_told() {
+    let bench = TwoPaths::new();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("disk");
+    let mut serving = Serving::start(bench.broker(&socket), Arc::new(|_| {}));
+    let open = || Chunk::from(ServedDisk::connect(&socket).unwrap().queue(8, &[]).unwrap());
+    let mut idle = open();
+    write(&mut idle, 10..14);
+    let before = Arc::strong_count(&bench.controllers[1]);
+    bench.inject(1, Fault::Gone);
+    let flush = idle.begin_flush().unwrap();
+    while Arc::strong_count(&bench.controllers[1]) == before {
+        idle.read(0, &mut [0; BLOCK]).unwrap();
+    }
+    // The flush has ended before this.
+    idle.read(0, &mut [0; BLOCK]).unwrap();
+    let mut later = open();
+    assert!(matches!(later.flush(), Err(ChunkError::PathLost)));
+    later.flush().unwrap();
+    assert!(matches!(idle.aresult(flush, &mut [], Wait::Yes), Err(ChunkError::PathLost)));
+    idle.flush().unwrap();
+    assert!(open().flush().is_ok(), "somebody knows");
+    drop((idle, later));
+    let _ = serving.stop();
+}
+
+/// It has lost what its cache had.
+#[test]
+fn a_controller_loses_its_power_and_has_it_again() {
+    let bench = TwoPaths::new();
+    for paths in [bench.paths(), vec![bench.path(1)]] {
+        let (mut writing, mut flushing) = (TwoPaths::open(&paths), TwoPaths::open(&paths));
+        write(&mut writing, 10..14);
+        bench.emulated[1].lose_power();
+        assert!(matches!(flushing.flush(), Err(ChunkError::PathLost)));
+        assert!(matches!(writing.flush(), Err(ChunkError::PathLost)));
+        write(&mut writing, 10..14);
+        [&mut flushing, &mut writing].into_iter().for_each(|chunk| chunk.flush().unwrap());
+        bench.emulated[1].lose_power();
+        assert!(bench.emulated[0].disk()[10 * BLOCK..14 * BLOCK] == [1; 4 * BLOCK]);
+        flushing.flush().unwrap();
+    }
+}
+
+/// The flush fails, and the writes are still to be flushed.
+#[test]
+fn another_thread_has_a_controller_that_is_to_be_flushed() {
+    let (bench, request) = TwoPaths::with_removal();
+    let mut writing = TwoPaths::open(&[bench.path(1)]);
+    write(&mut writing, 10..11);
+    request.signal().unwrap();
+    let mut flushing = bench.chunk();
+    let guard = Controller::lock(&bench.controllers[1]);
+    let flush = thread::scope(|scope| scope.spawn(|| flushing.flush()).join().unwrap());
+    assert!(matches!(flush, Err(ChunkError::Nvme(_))), "{flush:?}");
+    drop(guard);
+    bench.check(&flushing.flush(), 10..11);
+}
+
 #[test]
 fn a_controller_that_was_shut_down_has_lost_nothing() {
     for shuts_down in [true, false] {

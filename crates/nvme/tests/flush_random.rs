@@ -38,6 +38,10 @@ enum Step {
     Reopen {
         queue: usize,
     },
+    /// A controller loses its power, and has it again.
+    Restart {
+        controller: usize,
+    },
     /// The next command of a controller fails.
     Fail {
         controller: usize,
@@ -59,6 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => queue.clone().prop_map(|queue| Step::BeginFlush { queue }),
         4 => queue.clone().prop_map(|queue| Step::FetchFlush { queue }),
         1 => queue.prop_map(|queue| Step::Reopen { queue }),
+        1 => (0..2_usize).prop_map(|controller| Step::Restart { controller }),
         1 => failure.prop_map(|(controller, fault)| Step::Fail { controller, fault }),
     ]
 }
@@ -145,6 +150,7 @@ fn take(bench: &TwoPaths, steps: &[Step], open: impl Fn() -> Option<Chunk>) {
                     said.told[queue] = said.told_any;
                 }
             }
+            Step::Restart { controller } => bench.emulated[controller].lose_power(),
             Step::Fail { controller, fault } => bench.inject(controller, fault),
         }
     }

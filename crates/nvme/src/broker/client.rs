@@ -1,7 +1,7 @@
 //! A client's side: a disk that a broker serves, and queues of it.
 
 use super::area::{ClientArea, Layout};
-use super::wire::{About, CLOSE, Hello, MESSAGE_BYTES, Outcome, Request};
+use super::wire::{About, Hello, MESSAGE_BYTES, Outcome, Request, Said};
 use super::{BrokerError, socket};
 use crate::chunk::{ChunkError, Operation, Wait};
 use dma::Ram;
@@ -42,6 +42,10 @@ pub struct ServedQueue {
     /// By slot: whether its request is in flight.
     in_flight: Vec<bool>,
     number_in_flight: usize,
+    /// Slots whose results tell of losses and were not fetched.
+    untold: Vec<u16>,
+    /// The broker is to be told that such results were fetched.
+    is_told: bool,
     /// Why nothing more is begun.
     lost: Option<&'static str>,
     last_check: Instant,
@@ -130,6 +134,8 @@ impl ServedDisk {
             about,
             in_flight: vec![false; about.slots.into()],
             number_in_flight: 0,
+            untold: Vec::new(),
+            is_told: false,
             lost: None,
             last_check: Instant::now(),
         })
@@ -165,10 +171,22 @@ impl ServedQueue {
         if !from.is_empty() {
             self.area.write(slot, from)?;
         }
-        self.area.requests.push(Request { slot, operation }.encode());
+        self.say(Said::Request(Request { slot, operation }));
         self.in_flight[usize::from(slot)] = true;
         self.number_in_flight += 1;
         Ok(())
+    }
+
+    /// Notes that the results of these slots were fetched: those that tell of losses have told somebody.
+    pub(crate) fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
+        let before = self.untold.len();
+        self.untold.retain(|slot| !is_fetched(*slot));
+        self.is_told |= self.untold.len() < before;
+    }
+
+    fn say(&mut self, said: Said) {
+        let is_told = std::mem::take(&mut self.is_told);
+        self.area.requests.push(said.encode(is_told));
     }
 
     /// Shows the broker what was begun, and wakes it if it sleeps.
@@ -221,6 +239,9 @@ impl ServedQueue {
             };
             self.number_in_flight -= 1;
             taken += 1;
+            if outcome == Outcome::WritesLost {
+                self.untold.push(slot);
+            }
             ended(slot, outcome.result());
         }
     }
@@ -280,7 +301,7 @@ impl Drop for ServedQueue {
     /// Tells the broker, and waits until the broker has closed what it held for this queue.
     fn drop(&mut self) {
         if self.lost.is_none() {
-            self.area.requests.push(CLOSE);
+            self.say(Said::Close);
             self.ring_doorbell();
             let begun = Instant::now();
             while begun.elapsed() < CLOSE_TIMEOUT && !socket::has_ended(&self.completed) {

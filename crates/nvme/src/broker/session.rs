@@ -3,10 +3,10 @@
 use super::area::{BrokerArea, Layout};
 use super::ring::Broken;
 use super::share::OpenShare;
-use super::wire::{CLOSE, Outcome, Request};
+use super::wire::{Outcome, Request, Said};
 use super::{BrokerError, BrokerEvent, memory, no_resource, socket};
 use crate::chunk::{ChunkError, Operation};
-use crate::unflushed::LossReader;
+use crate::unflushed::{LossReader, Losses};
 use dma::Ram;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
@@ -40,6 +40,8 @@ pub(super) struct Session {
     is_leaving: bool,
     peer: Peer,
     losses: LossReader,
+    /// The losses that results have told, until the client says that it has fetched them.
+    untold: Option<Losses>,
 }
 
 /// What is freed when a client has left and its requests have ended.
@@ -104,6 +106,7 @@ impl Session {
             _holds: holds,
             peer,
             losses,
+            untold: None,
         };
         Ok((session, given))
     }
@@ -167,11 +170,14 @@ impl Session {
 
     fn take(&mut self, blocks_max: u64) -> Result<Next, Broken> {
         let Some(words) = self.area.requests.pop()? else { return Ok(Next::Nothing) };
-        if words == CLOSE {
+        let (said, is_told) = Said::decode(words).ok_or(Broken)?;
+        if let Some(losses) = self.untold.take_if(|_| is_told) {
+            self.losses.note_told(&losses);
+        }
+        let Said::Request(Request { slot, operation }) = said else {
             self.is_leaving = true;
             return Ok(Next::Nothing);
-        }
-        let Request { slot, operation } = Request::decode(words).ok_or(Broken)?;
+        };
         let is_in_flight = self.in_flight.get_mut(usize::from(slot)).ok_or(Broken)?;
         if std::mem::replace(is_in_flight, true) {
             return Err(Broken);
@@ -200,10 +206,7 @@ impl Session {
     pub(super) fn end_flush(&mut self, slot: u16, error: Option<&ChunkError>) {
         let outcome = match self.losses.news() {
             Some(losses) if error.is_none() => {
-                self.look_for_end();
-                if !self.is_leaving {
-                    self.losses.note_told(&losses);
-                }
+                self.untold = Some(losses);
                 Outcome::WritesLost
             }
             _ => Outcome::of(error),

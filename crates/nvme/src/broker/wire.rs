@@ -5,7 +5,7 @@ use crate::chunk::{ChunkError, Operation};
 use crate::spec::status::Status;
 
 /// Begins each message: protocol and version.
-const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x02");
+const MAGIC: u64 = u64::from_le_bytes(*b"iotoll\x00\x03");
 /// Bytes of either message.
 pub(super) const MESSAGE_BYTES: usize = 64;
 
@@ -98,11 +98,40 @@ const WRITE: u64 = 2;
 const WRITE_ZEROES: u64 = 3;
 const DEALLOCATE: u64 = 4;
 const FLUSH: u64 = 5;
-/// The client has no further requests, and waits for the end of its session.
-pub(super) const CLOSE: [u64; REQUEST_WORDS] = [6 << 16, 0, 0, 0];
+const CLOSE: u64 = 6;
+/// In the last word: the client has fetched all results until then that tell of losses.
+const TOLD: u64 = 1;
+
+/// What a client says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Request(Request),
+    /// It has no further requests, and waits for the end of its session.
+    Close,
+}
+
+impl Said {
+    /// With whether the client knows of all losses that results have told until now.
+    pub(super) fn encode(self, is_told: bool) -> [u64; REQUEST_WORDS] {
+        let [slot_and_kind, first, blocks] = match self {
+            Self::Request(request) => request.encode(),
+            Self::Close => [CLOSE << 16, 0, 0],
+        };
+        [slot_and_kind, first, blocks, if is_told { TOLD } else { 0 }]
+    }
+
+    /// `None` for words that say nothing.
+    pub(super) fn decode([slot_and_kind, first, blocks, more]: [u64; REQUEST_WORDS]) -> Option<(Self, bool)> {
+        let said = match slot_and_kind >> 16 {
+            CLOSE => Self::Close,
+            _ => Self::Request(Request::decode([slot_and_kind, first, blocks])?),
+        };
+        Some((said, more & TOLD != 0))
+    }
+}
 
 impl Request {
-    pub(super) fn encode(self) -> [u64; REQUEST_WORDS] {
+    fn encode(self) -> [u64; REQUEST_WORDS - 1] {
         let (kind, first, blocks) = match self.operation {
             Operation::Read { first, blocks } => (READ, first, blocks),
             Operation::Write { first, blocks } => (WRITE, first, blocks),
@@ -110,11 +139,11 @@ impl Request {
             Operation::Deallocate { first, blocks } => (DEALLOCATE, first, blocks),
             Operation::Flush => (FLUSH, 0, 0),
         };
-        [u64::from(self.slot) | kind << 16, first, blocks, 0]
+        [u64::from(self.slot) | kind << 16, first, blocks]
     }
 
     /// `None` for words that are no request.
-    pub(super) fn decode([slot_and_kind, first, blocks, _]: [u64; REQUEST_WORDS]) -> Option<Self> {
+    fn decode([slot_and_kind, first, blocks]: [u64; REQUEST_WORDS - 1]) -> Option<Self> {
         let operation = match slot_and_kind >> 16 {
             READ => Operation::Read { first, blocks },
             WRITE => Operation::Write { first, blocks },
@@ -203,11 +232,16 @@ mod tests {
         #[test]
         fn any_words_are_decoded_or_refused(words in any::<[u64; 4]>(), kind in 0_u64..8, slot in any::<u16>()) {
             let _ = Outcome::decode([words[0], words[1]]);
-            if let Some(request) = Request::decode(words) {
-                prop_assert_eq!(Request::decode(request.encode()), Some(request));
+            if let Some((said, is_told)) = Said::decode(words) {
+                prop_assert_eq!(Said::decode(said.encode(is_told)), Some((said, is_told)));
             }
-            let known = Request::decode([kind << 16 | u64::from(slot), words[1], words[2], words[3]]);
-            prop_assert_eq!(known.map(|request| request.slot), (1..=5).contains(&kind).then_some(slot));
+            let known = Said::decode([kind << 16 | u64::from(slot), words[1], words[2], words[3]]);
+            let known_slot = known.and_then(|(said, _)| match said {
+                Said::Request(request) => Some(request.slot),
+                Said::Close => None,
+            });
+            prop_assert_eq!(known_slot, (1..=5).contains(&kind).then_some(slot));
+            prop_assert_eq!(known.is_some(), (1..=6).contains(&kind));
             let status = Outcome::Status(Status(slot));
             for outcome in [Outcome::Success, status, Outcome::Refused, Outcome::Lost, Outcome::WritesLost] {
                 prop_assert_eq!(Outcome::decode(outcome.encode(slot)), Some((slot, outcome)));

@@ -5,7 +5,7 @@ use super::{Chunk, ChunkError, Drive, Paths, RetryPolicy, Waiting};
 use crate::controller::{Controller, Namespace};
 use crate::controller_error::NvmeError;
 use crate::interrupts::Interrupts;
-use crate::unflushed::LossReader;
+use crate::unflushed::{LossReader, LossTeller};
 use std::sync::{Arc, Mutex};
 
 /// A controller that leads to a namespace.
@@ -59,7 +59,7 @@ impl Chunk {
         request_bytes: u64,
         retry_policy: RetryPolicy,
     ) -> Result<Self, ChunkError> {
-        let losses = Some(DiskPath::loss_reader(paths));
+        let losses = Some(LossTeller::new(DiskPath::loss_reader(paths)));
         Self::open_with(paths, requests, request_bytes, retry_policy, losses)
     }
 
@@ -69,10 +69,14 @@ impl Chunk {
         requests: u16,
         request_bytes: u64,
         retry_policy: RetryPolicy,
-        losses: Option<LossReader>,
+        losses: Option<LossTeller>,
     ) -> Result<Self, ChunkError> {
         if let [only] = paths {
-            return Ok(only.drive(requests, request_bytes, retry_policy)?.into());
+            let mut drive = only.drive(requests, request_bytes, retry_policy)?;
+            if losses.is_none() {
+                drive.tell_no_losses();
+            }
+            return Ok(drive.into());
         }
         let (mut drives, mut broken) = (Vec::new(), None);
         for path in paths {

@@ -7,7 +7,7 @@ use crate::controller::{Buffer, Controller, Namespace, PAGE_BYTES, QueueOptions}
 use crate::controller_error::NvmeError;
 use crate::queue_pair::{CommandId, QueueError, QueuePair};
 use crate::spec::status::Status;
-use crate::unflushed::{Carried, Unflushed};
+use crate::unflushed::{Carried, LossReader, LossTeller, Unflushed};
 use dma::{MemoryAddress, Ram};
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, BorrowedFd};
@@ -93,6 +93,10 @@ const TICKS: u32 = 8;
 /// Time between two checks of CSTS while no completion arrives.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The longest wait for a controller that is left, and for its commands: requests of other paths wait too.
+#[cfg(target_os = "linux")]
+const LEAVE_MAX: Duration = Duration::from_secs(1);
+
 /// The clock is read after this many polls that all found completions, and after each that found none.
 const BUSY_POLLS: u32 = 64;
 
@@ -139,6 +143,8 @@ pub struct Drive {
     busy_polls: u32,
     /// What is known of writes in the controller's cache; `None` for one without a volatile cache.
     unflushed: Option<Arc<Unflushed>>,
+    /// Has the next flush say that writes may be lost, whichever queue they came from. `None` where somebody else says so.
+    losses: Option<LossTeller>,
     /// Flushes in flight that have something to flush, by request slot.
     flushes: Vec<(u16, Carried)>,
     /// The controller works, but the system wants it back.
@@ -177,6 +183,7 @@ impl Drive {
         let ram = guard.ram();
         let unflushed = guard.unflushed(namespace.number);
         drop(guard);
+        let losses = unflushed.clone().map(|unflushed| LossTeller::new(LossReader::new(vec![unflushed])));
         let (tick, now) = (retry_policy.timeout / TICKS, Instant::now());
         Ok(Self {
             pending: vec![None; queue.available()],
@@ -199,6 +206,7 @@ impl Drive {
             next_tick: now + tick,
             busy_polls: 0,
             unflushed,
+            losses,
             flushes: Vec::new(),
             is_leaving: false,
         })
@@ -345,7 +353,7 @@ impl Drive {
         // A retry may reuse a completed identifier at once, so collect all failures before sending anything.
         let (pending, failed, resets) =
             (&mut self.pending, &mut self.failed, &mut self.resets_without_completion);
-        let (unflushed, flushes) = (&self.unflushed, &mut self.flushes);
+        let (unflushed, flushes, losses) = (&self.unflushed, &mut self.flushes, &mut self.losses);
         let polled = self.queue.poll(usize::MAX, |one| {
             let place = &mut pending[one.id.slot()];
             let Some(command) = place else { return };
@@ -358,6 +366,9 @@ impl Drive {
                     unflushed.iter().for_each(|unflushed| unflushed.note_write());
                 } else if operation == Operation::Flush {
                     take_flush(flushes, slot).into_iter().for_each(Carried::succeed);
+                    if losses.as_mut().is_some_and(|losses| losses.has_news(slot)) {
+                        return ended(slot, Err(ChunkError::PathLost));
+                    }
                 }
                 ended(slot, Ok(()));
             } else {
@@ -545,13 +556,32 @@ impl Drive {
         data
     }
 
-    /// Leaves the controller when nothing is in flight. Returns whether it works: then its cache is to be flushed.
+    /// Lets another one tell of losses.
+    #[cfg(target_os = "linux")]
+    pub(super) fn tell_no_losses(&mut self) {
+        self.losses = None;
+    }
+
+    /// Notes that the results of these slots were fetched.
+    #[inline]
+    pub(super) fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
+        self.losses.iter_mut().for_each(|losses| losses.note_fetched(&is_fetched));
+    }
+
+    /// Leaves the controller when nothing is in flight, without a long wait. Returns whether it works: then its cache is to be flushed.
     #[cfg(target_os = "linux")]
     pub(super) fn leave(self) -> bool {
-        let is_leaving = self.is_leaving;
+        let Self { controller, queue, buffer, is_leaving, .. } = self;
+        // If another thread has it for longer, the queue and its memory stay with it.
+        let Some(mut controller) = Controller::lock_until(&controller, Instant::now() + LEAVE_MAX) else {
+            return is_leaving;
+        };
         if is_leaving {
             // It is not used any more, whatever comes of this.
-            let _ = self.close();
+            let deleted = controller.within(LEAVE_MAX, |controller| controller.delete(queue));
+            let _ = deleted.and_then(|()| controller.free(buffer));
+        } else {
+            controller.abandon(&queue, buffer);
         }
         is_leaving
     }

@@ -65,8 +65,10 @@ pub enum ChunkError {
         /// What was given.
         what: &'static str,
     },
-    /// A path was lost with writes that were not flushed. Its controller may have lost them.
-    #[error("a path was lost: writes that completed there since the last flush may be lost")]
+    /// A controller was lost, or has started anew, with writes that were not flushed. It may have lost them.
+    #[error(
+        "a controller was lost, or has started anew: writes that completed there since the last flush may be lost"
+    )]
     PathLost,
     /// The system can't tell of several controllers' interrupts.
     #[error("can't wait for several interrupts")]

@@ -14,7 +14,7 @@ use super::{ChunkError, DiskPath, Events, Operation, Wait};
 use crate::blocks::BlockError;
 use crate::controller::{Controller, Namespace};
 use crate::spec::status::Status;
-use crate::unflushed::{LossReader, Losses};
+use crate::unflushed::LossTeller;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -80,9 +80,7 @@ pub struct Paths {
     past: Events,
     /// Has the next flush say that a path is lost whose controller had writes that were not flushed, whichever queue they came from. `None` where
     /// somebody else says so.
-    losses: Option<LossReader>,
-    /// What ended flushes say, by slot, until their results are fetched.
-    untold: Vec<(u16, Losses)>,
+    losses: Option<LossTeller>,
     /// What the paths have ended in one round; kept to avoid an allocation for each.
     ended: Vec<(usize, u16, Result<(), ChunkError>)>,
     /// Data of a write that takes another path.
@@ -100,14 +98,15 @@ impl Paths {
     pub fn new(drives: Vec<Drive>) -> Result<Self, ChunkError> {
         let is = |drive: &Drive| DiskPath::polled(Arc::clone(drive.controller()), drive.namespace());
         let paths: Vec<DiskPath> = drives.iter().map(is).collect();
-        Self::with_losses(drives, &paths, Some(DiskPath::loss_reader(&paths)))
+        let losses = LossTeller::new(DiskPath::loss_reader(&paths));
+        Self::with_losses(drives, &paths, Some(losses))
     }
 
     /// The same, where not all of `paths` have a drive, because their controllers do not work.
     pub(super) fn with_losses(
-        drives: Vec<Drive>,
+        mut drives: Vec<Drive>,
         paths: &[DiskPath],
-        losses: Option<LossReader>,
+        losses: Option<LossTeller>,
     ) -> Result<Self, ChunkError> {
         let checked = check_one_disk(&drives).and_then(|namespace| Ok((namespace, watch(&drives)?)));
         let (namespace, events) = match checked {
@@ -117,6 +116,7 @@ impl Paths {
                 return Err(error);
             }
         };
+        drives.iter_mut().for_each(Drive::tell_no_losses);
         let requests = drives.iter().map(Drive::requests).min().unwrap_or(0);
         let request_bytes = drives.iter().map(Drive::request_bytes).min().unwrap_or(0);
         let mut drives: Vec<Option<Drive>> = drives.into_iter().map(Some).collect();
@@ -132,7 +132,6 @@ impl Paths {
             namespace,
             paths: paths.iter().map(path).collect(),
             losses,
-            untold: Vec::new(),
             routed: (0..requests).map(|_| Routed::default()).collect(),
             request_bytes,
             in_flight: 0,
@@ -351,26 +350,16 @@ impl Paths {
             (routed.error.take(), routed.path_error.take(), routed.has_flushed);
         match error.or(path_error.filter(|_| !has_flushed)) {
             Some(error) => Err(error),
-            None => match self.losses.as_ref().and_then(LossReader::news) {
-                Some(losses) => {
-                    self.untold.push((slot, losses));
-                    Err(ChunkError::PathLost)
-                }
-                None => Ok(()),
-            },
+            None if self.losses.as_mut().is_some_and(|losses| losses.has_news(slot)) => {
+                Err(ChunkError::PathLost)
+            }
+            None => Ok(()),
         }
     }
 
-    /// Notes that the results of these slots were fetched. Those that were not have told nobody.
+    /// Notes that the results of these slots were fetched.
     pub(super) fn note_fetched(&mut self, is_fetched: impl Fn(u16) -> bool) {
-        let Some(reader) = &mut self.losses else { return };
-        self.untold.retain(|(slot, losses)| {
-            let is_told = is_fetched(*slot);
-            if is_told {
-                reader.note_told(losses);
-            }
-            !is_told
-        });
+        self.losses.iter_mut().for_each(|losses| losses.note_fetched(&is_fetched));
     }
 
     /// Begins a request again on another path than this one. Returns false if there is none.
