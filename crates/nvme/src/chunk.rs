@@ -349,10 +349,12 @@ impl Chunk {
         self.aresult(request, &mut [], Wait::Yes).map(|_| ())
     }
 
-    /// Flushes the volatile write cache: completed writes survive a power failure.
+    /// Flushes the volatile write cache: writes that chunks of this process have completed survive a power failure. Those of an
+    /// [`AsyncQueue`](crate::AsyncQueue) or [`QueuePair`](crate::QueuePair) are flushed with them, as far as this chunk's controllers have them.
     ///
     /// # Errors
-    /// [`ChunkError`]; then writes since the last flush may be lost.
+    /// [`ChunkError`]; then writes that completed since the last flush, fetched or not, may be lost. A [loss](ChunkError::PathLost) is told to each chunk
+    /// once. A path that never lets the flush through makes it fail each time.
     pub fn flush(&mut self) -> Result<(), ChunkError> {
         self.execute(Operation::Flush)
     }

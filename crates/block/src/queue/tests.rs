@@ -174,6 +174,23 @@ fn a_queue_that_was_stopped_ends_what_it_has() {
     assert_eq!((shared.queue.flush(&shared.tags), shared.tags.in_use()), (Ok(()), 0));
 }
 
+/// What waits for commands to end does not wait for flushes, which other threads may begin without an end.
+#[test]
+fn a_flush_is_no_command() {
+    let shared = Shared::new();
+    let queue = &shared.queue;
+    shared.inject(Fault::Stuck);
+    let flush = shared.flush();
+    assert!(queue.is_in_flight() && !queue.has_parts());
+    let mut data = vec![7; 4096];
+    shared.inject(Fault::Stuck);
+    let stuck = shared.begin(Kind::Write, &mut data, 3).unwrap();
+    assert!(queue.has_parts());
+    shared.inject(Fault::Fatal);
+    assert_eq!(join(shared.flush()), Ok(()));
+    assert_eq!((join(flush), shared.wait(stuck), queue.has_parts()), (Ok(()), Ok(1), false));
+}
+
 /// Asynchronous commands have results that may never be fetched.
 #[test]
 fn a_queue_is_busy_until_its_threads_have_their_results() {
