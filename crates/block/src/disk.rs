@@ -175,6 +175,8 @@ fn explain_broker(error: &BrokerError) -> Errno {
         BrokerError::Protocol { .. } => Errno::PROTO,
         BrokerError::Full { .. } => Errno::AGAIN,
         BrokerError::Restarted { .. } => Errno::STALE,
+        BrokerError::NotASocket { .. } => Errno::CONNREFUSED,
+        BrokerError::NoAnswer { .. } => Errno::TIMEDOUT,
         BrokerError::Resource(_) => Errno::NOMEM,
         _ => Errno::IO,
     };
