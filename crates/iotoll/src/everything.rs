@@ -1,6 +1,5 @@
 //! `iotoll` without arguments: inspects this host, runs a short benchmark, and writes report.html.
 
-use crate::areas;
 use crate::bench::run_short;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
@@ -24,7 +23,7 @@ fn page_paths() -> impl Iterator<Item = PathBuf> {
 /// Inspects this host, runs a short benchmark, prints both, and writes them to an HTML page.
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let host = Host::read(&Tree::live());
-    let areas = areas::forecasts(&host)?;
+    let areas = model::area_forecasts(&host)?;
     let inspection = Inspection::with_basis(host, Basis { areas: &areas, ..Basis::default() });
     output::print_text(&report::inspection(
         &inspection,

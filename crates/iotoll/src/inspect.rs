@@ -4,7 +4,7 @@ use crate::cli::Inspect;
 use crate::output::{self, Outcome};
 use crate::source::open_evidence;
 use crate::whole_file::WholeFile;
-use crate::{areas, prices, tolls};
+use crate::{prices, tolls};
 use anyhow::{Context, bail};
 use host::diagnose::Basis;
 use host::memory::PhysRange;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let prices = prices.as_ref().map(std::slice::from_ref);
     // The model of an area takes longer than all else; a short report does not show it.
     let shows_forecasts = args.explain || args.json || args.html.is_some();
-    let areas = if shows_forecasts { areas::forecasts(&host)? } else { Vec::new() };
+    let areas = if shows_forecasts { model::area_forecasts(&host)? } else { Vec::new() };
     let inspection = Inspection::with_basis(host, Basis { tolls: tolls.as_ref(), prices, areas: &areas });
     if let Some(file) = &args.html {
         WholeFile::write(file, report::inspection_page(&inspection, program_version()).as_bytes())?;
@@ -65,11 +65,7 @@ pub(crate) fn program_version() -> &'static str {
 /// Reads a host. Fails if the source has neither a kernel version, nor a log, nor kernel options, nor a PCI function, so it is no host.
 fn read_host(args: &Inspect) -> anyhow::Result<Host> {
     let host = Host::read(&open_evidence(args.from.iter().map(PathBuf::as_path), args.cmdline.as_deref())?);
-    let says_nothing = host.platform.kernel.is_none()
-        && host.log.file.is_empty()
-        && host.command_line.is_none()
-        && host.configured.is_empty();
-    if host.adapters.is_empty() && host.bridges.is_empty() && says_nothing {
+    if host.says_nothing() {
         let what = if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
         let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();
         bail!(

@@ -1,6 +1,5 @@
 //! The program `iotoll`: parses the command line, runs a command, and turns its outcome into an exit status.
 
-mod areas;
 mod bench;
 mod blk;
 #[cfg(test)]

@@ -33,6 +33,7 @@
 
 #![forbid(unsafe_code)]
 
+mod area_forecasts;
 pub mod block;
 pub mod command_queue;
 pub mod contention;
@@ -67,6 +68,7 @@ mod user_file;
 /// Profiles of uperf, which two hosts run.
 pub use uperf;
 
+pub use area_forecasts::area_forecasts;
 pub use description::Description;
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};
 pub use evidence_share::EvidenceShare;

@@ -97,6 +97,16 @@ pub struct Invalidation {
 }
 
 impl Host {
+    /// Whether it has neither a kernel version, nor a log, nor kernel options, nor a PCI function, so that it is no host.
+    pub fn says_nothing(&self) -> bool {
+        self.adapters.is_empty()
+            && self.bridges.is_empty()
+            && self.platform.kernel.is_none()
+            && self.log.file.is_empty()
+            && self.command_line.is_none()
+            && self.configured.is_empty()
+    }
+
     /// Reads a host.
     pub fn read(tree: &Tree) -> Self {
         let log_text = tree.kernel_log();

@@ -56,6 +56,18 @@ impl Tree {
         Ok(report)
     }
 
+    /// Calls `each` with the path and content of all that was read so far, sorted by path: bytes of files and targets of links. It is the same
+    /// however a host's files were packed.
+    pub fn each_read(&self, each: &mut dyn FnMut(&str, &[u8])) {
+        for (path, saved) in self.members() {
+            match saved {
+                Saved::File { bytes, .. } => each(&path, &bytes),
+                Saved::Link(target) => each(&path, target.as_bytes()),
+                Saved::Folder | Saved::Unreadable => each(&path, &[]),
+            }
+        }
+    }
+
     /// Everything to store, by its path in the archive.
     fn members(&self) -> BTreeMap<String, Saved> {
         let read_log = self.read_log();

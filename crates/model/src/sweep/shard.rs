@@ -20,6 +20,11 @@ impl Shard {
     pub fn positions(self, len: u64) -> impl Iterator<Item = u64> {
         (self.index..len).step_by(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
+
+    /// Whether it has what has this hash.
+    pub fn has(self, hash: u64) -> bool {
+        hash % self.count == self.index
+    }
 }
 
 impl Display for Shard {

@@ -1,30 +1,33 @@
 //! Forecasts of the throughput and corruption of a host's `memmap=` areas, for the findings about them.
 
-use host::Host;
-use host::diagnose::{AreaForecast, Rest};
-use host::memory::PhysRange;
-use host::memory::effective::Call;
-use model::AreaExpectation;
-use model::memory_type::{Comparison, Limit, Throughput};
+use crate::memory_type::{Comparison, Limit, Throughput};
+use crate::{AreaExpectation, Parameter, StudyError, expect_of_area};
+use ::host::Host;
+use ::host::diagnose::{AreaForecast, Rest};
+use ::host::memory::PhysRange;
+use ::host::memory::effective::Call;
 
 /// Areas that are modelled. A real host has one or two; the limit bounds the time that a made-up capture can take.
 const AREAS_MAX: usize = 16;
 
-/// A forecast for each `memmap=` area, as a driver would map it with `ioremap`.
-pub(crate) fn forecasts(host: &Host) -> anyhow::Result<Vec<AreaForecast>> {
+/// A forecast for each `memmap=` area of a host, as a driver would map it with `ioremap`.
+///
+/// # Errors
+/// [`StudyError`]
+pub fn area_forecasts(host: &Host) -> Result<Vec<AreaForecast>, StudyError> {
     let Some(memory) = &host.memory else { return Ok(Vec::new()) };
     let mut forecasts = Vec::new();
     for area in memory.memmap.iter().filter_map(|area| area.set_aside()).take(AREAS_MAX) {
         let effective = memory.effective(area);
         let Some(mapping) = effective.mapped_by(Call::Ioremap) else { continue };
-        forecasts.extend(model::expect_of_area(mapping, area)?.map(|expected| area_forecast(area, expected)));
+        forecasts.extend(expect_of_area(mapping, area)?.map(|expected| area_forecast(area, expected)));
     }
     Ok(forecasts)
 }
 
 /// The model's expectation of an area as sentences and numbers.
 fn area_forecast(area: PhysRange, expected: AreaExpectation) -> AreaForecast {
-    let rest = |parameter: model::Parameter| Rest {
+    let rest = |parameter: Parameter| Rest {
         name: parameter.name,
         value: parameter.value,
         evidence: parameter.evidence,
