@@ -59,6 +59,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Model(Model),
     Sweep(Sweep),
+    Fleet(Fleet),
     Reproduce(Reproduce),
     Complete(Complete),
     #[command(hide = true)]
@@ -140,6 +141,70 @@ pub(crate) struct Sweep {
     /// Plan to run
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
+}
+
+/// Inspect captures of many hosts on all cores, and write tables of their adapters and findings; a killed run is resumed
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  iotoll fleet captures/ --out fleet
+  sbatch --array=0-31 --wrap 'iotoll fleet /data/sosreports --out /data/fleet \\
+      --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
+  iotoll fleet report fleet --html fleet.html
+  duckdb -c \"select dma_path, count(*) from 'fleet/adapters/*.parquet' group by 1\"
+
+Inputs are archives, sosreports, texts, folders with a host's files, and documents of `iotoll inspect --json`; in other folders they are \
+looked for. Results are Parquet files in DIR/hosts, DIR/adapters, DIR/findings, DIR/unseen and DIR/errors. Inputs that have rows there \
+and have not been changed since are not read again: remove DIR/errors to try again what failed. Needs a build with `--features fleet`.
+
+Exit status: 0 if all inputs were inspected; 1 if some could not be; 2 on errors."
+)]
+pub(crate) struct Fleet {
+    #[command(subcommand)]
+    pub(crate) report: Option<FleetCommand>,
+    #[command(flatten)]
+    pub(crate) tables: Option<FleetTables>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    Report(FleetReport),
+}
+
+/// Show a fleet on one page: odd hosts, findings, adapters by path, and what changed between captures
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll fleet report fleet
+  iotoll fleet report fleet --html fleet.html
+
+Exit status: 0 if there are no findings and no odd hosts; 1 if there are; 2 on errors.")]
+pub(crate) struct FleetReport {
+    /// Also write the report as an HTML page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Folder of the tables
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetTables {
+    /// Inspect only shard I of N, counted from 0; inputs are divided by a hash of their paths
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    pub(crate) shard: Shard,
+    /// Folder for the tables; inputs that have rows there are not read again
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Print one JSON document with schema iotoll.fleet-run/1
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Captures, or folders of them
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// Compare published figures with a model of the same machine, with errors and evidence

@@ -10,6 +10,13 @@ pub(crate) fn today() -> anyhow::Result<String> {
     Ok(date(since.as_secs() / DAY_SECONDS))
 }
 
+/// The date in UTC of a time in microseconds since 1970.
+#[cfg(feature = "fleet")]
+pub(crate) fn of_microseconds(time: i64) -> String {
+    const DAY_MICROSECONDS: u64 = 86_400_000_000;
+    date(u64::try_from(time).unwrap_or(0) / DAY_MICROSECONDS)
+}
+
 /// The date `days` days after 1970-01-01, as YYYY-MM-DD. The calculation uses years from March to February, so a leap day is the last.
 fn date(days: u64) -> String {
     const ERA_DAYS: u64 = 146_097;

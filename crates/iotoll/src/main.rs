@@ -14,6 +14,8 @@ mod console;
 mod date;
 mod everything;
 mod flame_file;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod input;
 mod inspect;
 mod interrupt;
@@ -21,6 +23,8 @@ mod lab;
 mod model;
 mod mtrr;
 mod output;
+#[cfg(any(feature = "fleet", feature = "sweep"))]
+mod parts;
 mod peer_file;
 mod pending_file;
 mod prices;
@@ -66,6 +70,12 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "sweep"))]
         Some(Command::Sweep(_)) => Err(anyhow::anyhow!(
             "this iotoll was built without the feature sweep; build it with `cargo build --release -p iotoll --features sweep`"
+        )),
+        #[cfg(feature = "fleet")]
+        Some(Command::Fleet(args)) => fleet::run(&args),
+        #[cfg(not(feature = "fleet"))]
+        Some(Command::Fleet(_)) => Err(anyhow::anyhow!(
+            "this iotoll was built without the feature fleet; build it with `cargo build --release -p iotoll --features fleet`"
         )),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),

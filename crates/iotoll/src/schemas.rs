@@ -31,6 +31,8 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<blk::namespace::listing::Document<'_>>(blk::namespace::listing::SCHEMA),
         named_schema::<model::Document<'_>>(model::SCHEMA),
         named_schema::<reproduce::Document<'_>>(::model::SCHEMA),
+        #[cfg(feature = "fleet")]
+        named_schema::<crate::fleet::Document>(crate::fleet::SCHEMA),
         #[cfg(feature = "sweep")]
         named_schema::<crate::sweep::Document<'_>>(crate::sweep::SCHEMA),
     ]
@@ -54,7 +56,7 @@ fn check_file(file: &str, text: &str) {
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == text,
-        "docs/reference/schemas/{file} is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll --features sweep --bin iotoll schemas"
+        "docs/reference/schemas/{file} is out of date: IOTOLL_UPDATE=1 cargo test -p iotoll --features sweep,fleet --bin iotoll schemas"
     );
 }
 

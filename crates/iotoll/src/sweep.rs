@@ -1,13 +1,12 @@
 //! `iotoll sweep`: runs a model at every point of a plan on all cores, and writes the results as Parquet files.
 
-mod folder;
 mod part;
 
 use crate::cli::Sweep;
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use folder::Folder;
+use crate::parts::{PartFolder, ShardLock, part_name};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sweep::{Key, Plan, Point, VERSION};
 use part::{Row, Table};
@@ -69,7 +68,8 @@ pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
     let plan = Plan::read(&text, &file)?;
     check_points(&plan)?;
     let table = Table::of(&plan)?;
-    let folder = Folder::open(&args.out, args.shard)?;
+    let _lock = ShardLock::take(&args.out, args.shard)?;
+    let folder = PartFolder::open(&args.out)?;
     let finished = finished_keys(&folder, &table)?;
     let positions: Vec<u64> = args.shard.positions(plan.len()).collect();
     let todo = unfinished_points(&plan, &positions, &finished)?;
@@ -92,7 +92,7 @@ fn check_points(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Keys of the points whose results are in the folder.
-fn finished_keys(folder: &Folder, table: &Table) -> anyhow::Result<HashSet<Key>> {
+fn finished_keys(folder: &PartFolder, table: &Table) -> anyhow::Result<HashSet<Key>> {
     let mut finished = HashSet::new();
     for part in folder.parts()? {
         finished.extend(table.keys(&part)?);
@@ -112,7 +112,7 @@ fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) ->
 }
 
 /// Runs the points at the positions `todo`. Returns the number of Parquet files written.
-fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyhow::Result<usize> {
+fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &PartFolder) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(todo.len() as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {percent:>3} % {pos}/{len} points {elapsed}, {eta} left",
@@ -126,7 +126,8 @@ fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &Folder) -> anyh
         left -= batch.len();
         bar.inc(batch.len() as u64);
         if left == 0 || written.elapsed() >= PART_INTERVAL {
-            folder.add_part(&table.parquet_bytes(&rows)?)?;
+            let bytes = table.parquet_bytes(&rows)?;
+            folder.add(&part_name(&bytes), &bytes)?;
             rows.clear();
             parts += 1;
             written = Instant::now();

@@ -35,6 +35,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("iotoll lab fetch", "needs a network"),
     ("iotoll lab run", "needs QEMU and a kernel; tests lab_run and lab_failures run it"),
     ("iotoll bench net", "needs another host; test bench_net runs it"),
+    ("iotoll fleet", "needs a build with the feature fleet; test fleet runs it"),
     ("iotoll sweep", "needs a build with the feature sweep; test sweep runs it"),
 ];
 

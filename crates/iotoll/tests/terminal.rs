@@ -187,6 +187,7 @@ fn escapes_in_arguments_stay_text() {
         &["blk", "firmware", EVIL, "--image", EVIL, "--activate", "now", "--replace", EVIL],
         &["complete", EVIL],
         &["sweep", EVIL, "--out", EVIL],
+        &["fleet", "report", EVIL],
     ];
     let shown = commands.iter().filter(|args| check(args, folder)).count();
     assert!(shown >= commands.len() - 4, "{shown} of {} showed what they were given", commands.len());

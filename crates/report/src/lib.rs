@@ -19,6 +19,8 @@
 mod answers;
 mod benchmarks;
 mod evidence_share;
+#[cfg(feature = "fleet")]
+mod fleet_summary;
 mod inspection;
 mod page;
 mod render;
@@ -32,6 +34,8 @@ pub use benchmarks::{
     benchmark, benchmark_brief, blk_benchmark, comparison, map_benchmark, map_threads, map_threads_drawing,
     memtype_benchmark, net_benchmark, transfer_benchmark, watch, watch_interval, watch_interval_title,
 };
+#[cfg(feature = "fleet")]
+pub use fleet_summary::fleet_summary;
 pub use inspection::{
     BlockAdapter, BlockDisk, ControllerLog, ControllerUpkeep, LogEntry, LogGroup, UpkeepSection,
     block_adapters, controller_log, controller_upkeep, memory_range, mtrr_plan,

@@ -1,7 +1,7 @@
 //! A part of a sweep's results: a Parquet file with a row for each point. Its metadata name the plan and the model's version.
 
-use super::folder;
 use crate::inspect::program_version;
+use crate::parts;
 use anyhow::{Context, bail};
 use model::Answer;
 use model::sweep::{Key, Plan, VERSION, Value};
@@ -73,7 +73,7 @@ impl Table {
 
     /// The keys of the points in a Parquet file. Fails if the file is damaged or of another plan.
     pub(super) fn keys(&self, part: &Path) -> anyhow::Result<Vec<Key>> {
-        folder::check_part(part)?;
+        parts::check_part(part)?;
         let file = File::open(part).with_context(|| format!("can't read {}", part.display()))?;
         let path = || part.display().to_string();
         let reader = SerializedFileReader::new(file).with_context(path)?;

@@ -1,4 +1,4 @@
-//! The folder of a sweep's Parquet files, which are named by a hash of their bytes.
+//! Folders of Parquet files, which are named by a hash of their bytes, and locks on shards, whose results they are.
 
 use crate::pending_file::PendingFile;
 use crate::whole_file::mode_by_umask;
@@ -9,24 +9,34 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A folder of results, with a lock on one shard: no other process runs that shard.
-pub(super) struct Folder {
-    path: PathBuf,
-    /// The kernel releases the lock when the process ends, even if it is killed.
-    _lock: File,
+/// A lock on one shard of a folder of results: no other process runs that shard. The kernel releases it when the process ends, even if it is killed.
+pub(crate) struct ShardLock {
+    _file: File,
 }
 
-impl Folder {
+impl ShardLock {
     /// Creates the folder if it is missing, and locks the shard.
-    pub(super) fn open(path: &Path, shard: Shard) -> anyhow::Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("can't create {}", path.display()))?;
+    pub(crate) fn take(folder: &Path, shard: Shard) -> anyhow::Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
         let name = format!("shard-{}", shard.to_string().replace('/', "-of-"));
-        let lock = lock_file(&path.join(format!("{name}.lock")))?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { _file: lock_file(&folder.join(format!("{name}.lock")))? })
+    }
+}
+
+/// A folder of parts.
+pub(crate) struct PartFolder {
+    path: PathBuf,
+}
+
+impl PartFolder {
+    /// Creates the folder if it is missing.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("can't create {}", path.display()))?;
+        Ok(Self { path: path.to_owned() })
     }
 
-    /// Paths of all Parquet files, of any shard, sorted by name.
-    pub(super) fn parts(&self) -> anyhow::Result<Vec<PathBuf>> {
+    /// Paths of all parts, of any shard, sorted by name.
+    pub(crate) fn parts(&self) -> anyhow::Result<Vec<PathBuf>> {
         let failed = || format!("can't read {}", self.path.display());
         let mut parts = Vec::new();
         for entry in fs::read_dir(&self.path).with_context(failed)? {
@@ -39,9 +49,9 @@ impl Folder {
         Ok(parts)
     }
 
-    /// Writes a Parquet file, which appears complete or not at all, even after a power loss.
-    pub(super) fn add_part(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let path = self.path.join(part_name(bytes));
+    /// Writes a part with this [name](part_name), which appears complete or not at all, even after a power loss.
+    pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        let path = self.path.join(name);
         let write = || {
             let mut file = PendingFile::in_folder(&self.path)?;
             file.write_all(bytes)?;
@@ -52,23 +62,27 @@ impl Folder {
 }
 
 /// Fails if a Parquet file's bytes do not match the hash in its name.
-pub(super) fn check_part(part: &Path) -> anyhow::Result<()> {
+pub(crate) fn check_part(part: &Path) -> anyhow::Result<()> {
     let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
     let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
     if name != expected.as_str() {
         bail!(
-            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and its points run again",
+            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and what it has runs again",
             part.display()
         );
     }
     Ok(())
 }
 
-/// The name of a Parquet file with these bytes.
-fn part_name(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("part-{digits}.parquet")
+/// The name of a part with these bytes.
+pub(crate) fn part_name(bytes: &[u8]) -> String {
+    format!("part-{}.parquet", hash(&[bytes]))
+}
+
+/// A hash of some bytes, in 32 hexadecimal digits.
+pub(crate) fn hash(pieces: &[impl AsRef<[u8]>]) -> String {
+    let hasher = pieces.iter().fold(Sha256::new(), |hasher, piece| hasher.chain_update(piece));
+    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Creates and locks a file. Fails if another process holds the lock.

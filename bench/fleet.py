@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Makes captures of many hosts, inspects them with `iotoll fleet`, and asks DuckDB about them.
+
+    bench/fleet.py [--hosts N] [--program iotoll] [--trees FOLDER] [--keep FOLDER]
+
+Needs `pip install duckdb`, and a program with the feature `fleet`. Hosts are the captured kernels of crates/host/tests/captures and the folders in FOLDER,
+each with a name of its own and, in every third, other memory or another command line. One host in a thousand is planted: named as the others of its machine,
+with the files of another kernel. Prints seconds and the largest memory of each step, and whether the page names the planted ones.
+"""
+
+import argparse
+import io
+import os
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CAPTURES = ROOT / "crates/host/tests/captures"
+# Two kernels of one machine: the second is the odd one.
+USUAL, ODD = "x86-no-iommu", "x86-vtd-lazy"
+ODD_SHARE = 1000
+
+QUERIES = {
+    "adapters by path": "SELECT dma_path, count(*) FROM '{}/adapters/*.parquet' GROUP BY ALL ORDER BY 2 DESC",
+    "hosts by finding": "SELECT id, severity, count(DISTINCT capture) FROM '{}/findings/*.parquet' GROUP BY ALL ORDER BY 3 DESC",
+    "kernels of adapters that bounce": "SELECT kernel_release, count(*) FROM '{0}/hosts/*.parquet' JOIN '{0}/adapters/*.parquet' "
+    "USING (capture, rules) WHERE dma_path = 'bounce' GROUP BY ALL",
+    "commands to run": "SELECT command, count(*) FROM (SELECT unnest(commands) command FROM '{}/findings/*.parquet') GROUP BY ALL ORDER BY 2 DESC",
+}
+
+
+def members(path):
+    """Files and links of a capture, by name."""
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        return [(tarfile.TarInfo(str(file.relative_to(path))), file.read_bytes()) for file in files]
+    with tarfile.open(path) as archive:
+        return [(entry, archive.extractfile(entry).read() if entry.isfile() else b"") for entry in archive]
+
+
+def changed(name, data, number):
+    """What a file of a host has, in every third host something else."""
+    if number % 3 == 1 and name.endswith("proc/cmdline"):
+        return data.rstrip() + f" host={number}\n".encode()
+    if number % 3 == 2 and name.endswith("proc/meminfo"):
+        return data.replace(b"MemTotal: ", b"MemTotal: 1")
+    return data
+
+
+def write_host(path, base, name, number):
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for entry, data in [*base, (tarfile.TarInfo("etc/hostname"), f"{name}\n".encode())]:
+            data = changed(entry.name, data, number)
+            entry.size = len(data) if entry.isfile() else 0
+            archive.addfile(entry, io.BytesIO(data) if entry.isfile() else None)
+
+
+def make(folder, hosts, trees):
+    sources = {path.name.removesuffix(".tar.gz"): members(path) for path in sorted(CAPTURES.glob("*.tar.gz"))}
+    sources |= {path.name: members(path) for path in sorted(trees.iterdir()) if path.is_dir()} if trees else {}
+    names, planted = [name for name in sources if name != ODD], []
+    for number in range(hosts):
+        copy, base = divmod(number, len(names))
+        base = names[base]
+        if base == USUAL and copy % max(ODD_SHARE // len(names), 2) == 1:
+            planted.append(f"host{number:05}")
+            base = ODD
+        rack = folder / f"rack{number // 100:03}"
+        rack.mkdir(exist_ok=True)
+        write_host(rack / f"host{number:05}.tar.gz", sources[base], f"host{number:05}", number)
+    return planted
+
+
+def run(command, **environment):
+    """Seconds, largest memory in MiB, and what it printed."""
+    began = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    printed = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1):
+        sys.exit(f"{' '.join(command)}: exit status {os.waitstatus_to_exitcode(status)}")
+    return time.monotonic() - began, usage.ru_maxrss // 1024, printed
+
+
+def ask(out):
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    for what, query in QUERIES.items():
+        began = time.monotonic()
+        rows = connection.execute(query.format(out)).fetchall()
+        print(f"  {what}: {time.monotonic() - began:.3f} s, {len(rows)} rows, first {rows[:1]}")
+    print(f"  largest memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=10_000)
+    parser.add_argument("--program", default=str(ROOT / "target/release/iotoll"))
+    parser.add_argument("--trees", type=Path)
+    parser.add_argument("--keep", type=Path, help="folder for captures and tables, which must be empty")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.keep or Path(temporary)
+        captures = folder / "captures"
+        captures.mkdir(parents=True)
+        planted = make(captures, arguments.hosts, arguments.trees)
+        size = sum(file.stat().st_size for file in captures.rglob("*.tar.gz"))
+        print(f"{arguments.hosts} hosts, {size / 1e6:.0f} MB of archives, {len(planted)} planted")
+        for threads in ("1", "2"):
+            command = [arguments.program, "fleet", str(captures), "--out", str(folder / f"tables{threads}")]
+            seconds, memory, printed = run(command, RAYON_NUM_THREADS=threads)
+            print(f"iotoll fleet, {threads} threads: {seconds:.1f} s, {arguments.hosts / seconds:.0f} hosts/s, {memory} MiB; {printed.splitlines()[0]}")
+        tables = folder / "tables2"
+        size = sum(file.stat().st_size for file in tables.rglob("*.parquet"))
+        page = folder / "fleet.html"
+        seconds, memory, printed = run([arguments.program, "fleet", "report", str(tables), "--html", str(page)], COLUMNS="160")
+        odd = printed.split("Hosts that differ")[1].split("Findings")[0]
+        missed = [host for host in planted if host not in odd]
+        print(f"iotoll fleet report: {seconds:.2f} s, {memory} MiB; {len(planted) - len(missed)} of {len(planted)} planted hosts are on the page")
+        print(f"DuckDB, of {size / 1e6:.1f} MB of tables, two threads:")
+        ask(tables)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+//! A host's capture, or the document that an inspection of one printed, read and inspected.
+
+use crate::document::Inspected;
+use crate::input::Input;
+use host::diagnose::Basis;
+use host::tree::OpenError;
+use host::{Host, Inspection, Tree};
+use inspection::{Document, SCHEMA};
+use serde::de::Error as _;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// Bytes of the largest document that is read. One of a thousand adapters has some 10 MiB.
+const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
+/// The source of rows that were read from a document.
+pub(crate) const DOCUMENT: &str = "document";
+/// Bytes that are looked at to tell a document from an archive or a text.
+const START_BYTES: usize = 4096;
+
+/// Files that have a host's name, and nothing else.
+const HOST_NAME_FILES: [&str; 4] =
+    ["etc/hostname", "proc/sys/kernel/hostname", "sos_commands/host/hostname", "hostname"];
+/// Bytes of the longest name (`HOST_NAME_MAX` of Linux).
+const HOST_NAME_BYTES_MAX: usize = 64;
+
+/// Why an input has no row.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// It can't be opened, or is no capture.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It can't be read.
+    #[error("{path}")]
+    Io {
+        /// Its path.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It is JSON, and not what `iotoll inspect --json` prints.
+    #[error("{path}: expected a document with the schema {SCHEMA}")]
+    NoDocument {
+        /// Its path.
+        path: String,
+        /// What is wrong with it, and where.
+        source: serde_json::Error,
+    },
+    /// A model of one of its areas failed.
+    #[error("{path}")]
+    Model {
+        /// Its path.
+        path: String,
+        /// That error.
+        source: Box<model::StudyError>,
+    },
+    /// Nothing in it tells of a host.
+    #[error("{path}: neither a kernel version, nor kernel options, nor a PCI function was found in it")]
+    NoFacts {
+        /// Its path.
+        path: String,
+    },
+    /// The program failed.
+    #[error("{path}: a mistake in this program ended the inspection: {what}")]
+    Panic {
+        /// Its path.
+        path: String,
+        /// What it said.
+        what: String,
+    },
+}
+
+impl InputError {
+    /// A stable word for its kind.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "no-capture",
+            Self::Io { .. } => "unreadable",
+            Self::NoDocument { .. } => "no-document",
+            Self::Model { .. } => "model",
+            Self::NoFacts { .. } => "no-facts",
+            Self::Panic { .. } => "program",
+        }
+    }
+}
+
+/// What was read of an input.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    /// SHA-256 of what the inspection read, or of the document's bytes.
+    pub(crate) digest: String,
+    /// `files`, or the `document` of an earlier inspection, whose rules are those of its program.
+    pub(crate) source: String,
+    /// The host's name, where a file has it.
+    pub(crate) host_name: Option<String>,
+    pub(crate) inspected: Inspected,
+}
+
+impl Capture {
+    /// Reads and inspects an input.
+    pub(crate) fn read(input: &Input, made_by: &str) -> Result<Self, InputError> {
+        let path = input.name();
+        if input.bytes.is_some() && is_json(&input.path).map_err(|source| io_error(&path, source))? {
+            return Self::of_document(&input.path, &path);
+        }
+        Self::of_tree(Tree::open(&input.path)?, &path, made_by)
+    }
+
+    fn of_tree(tree: Tree, path: &str, made_by: &str) -> Result<Self, InputError> {
+        let host_name = host_name(&tree);
+        let host = Host::read(&tree);
+        if host.says_nothing() {
+            return Err(InputError::NoFacts { path: path.to_owned() });
+        }
+        let areas = model::area_forecasts(&host)
+            .map_err(|source| InputError::Model { path: path.to_owned(), source: Box::new(source) })?;
+        let basis = Basis { areas: &areas, ..Basis::default() };
+        let inspection = Inspection::with_basis(host, basis);
+        let document = Document::new(&inspection, made_by, path, None);
+        let inspected = serde_json::to_value(&document).and_then(serde_json::from_value);
+        let inspected =
+            inspected.map_err(|source| InputError::NoDocument { path: path.to_owned(), source })?;
+        Ok(Self { digest: tree_digest(&tree), source: "files".to_owned(), host_name, inspected })
+    }
+
+    fn of_document(file: &Path, path: &str) -> Result<Self, InputError> {
+        let failed = |source| io_error(path, source);
+        let mut bytes = Vec::new();
+        File::open(file)
+            .and_then(|file| file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes))
+            .map_err(failed)?;
+        if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+            return Err(failed(io::Error::other(format!("larger than {} MiB", DOCUMENT_BYTES_MAX >> 20))));
+        }
+        let wrong = |source| InputError::NoDocument { path: path.to_owned(), source };
+        let Schema { schema } = serde_json::from_slice(&bytes).map_err(wrong)?;
+        if schema != SCHEMA {
+            return Err(wrong(serde_json::Error::custom(format!("the schema is {schema:?}"))));
+        }
+        let inspected = serde_json::from_slice(&bytes).map_err(wrong)?;
+        let digest = hexadecimal(&Sha256::digest(&bytes));
+        Ok(Self { digest, source: DOCUMENT.to_owned(), host_name: None, inspected })
+    }
+}
+
+/// What a document says that it is.
+#[derive(serde::Deserialize)]
+struct Schema {
+    schema: String,
+}
+
+fn io_error(path: &str, source: io::Error) -> InputError {
+    InputError::Io { path: path.to_owned(), source }
+}
+
+/// Whether a file begins as a JSON object does. What is no regular file is not opened.
+fn is_json(path: &Path) -> io::Result<bool> {
+    let mut start = BufReader::with_capacity(START_BYTES, File::open(path)?);
+    let bytes = start.fill_buf()?;
+    Ok(bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'))
+}
+
+/// The host's name, from a file that has nothing else.
+fn host_name(tree: &Tree) -> Option<String> {
+    let name = HOST_NAME_FILES.iter().find_map(|file| tree.value(file))?.value;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    (name.len() <= HOST_NAME_BYTES_MAX && !name.is_empty() && name.bytes().all(is_name)).then_some(name)
+}
+
+/// A digest of all that an inspection has read of a host, however it was packed.
+fn tree_digest(tree: &Tree) -> String {
+    let mut hasher = Sha256::new();
+    tree.each_read(&mut |path, bytes| {
+        for part in [path.as_bytes(), bytes] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+    });
+    hexadecimal(&hasher.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

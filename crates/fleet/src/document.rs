@@ -1,0 +1,66 @@
+//! The part of an inspection's document that has columns in the tables.
+
+use serde::Deserialize;
+
+/// `iotoll.inspect/2`, as far as tables hold it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Inspected {
+    pub(crate) made_by: String,
+    pub(crate) complete: bool,
+    pub(crate) doubts: Vec<String>,
+    pub(crate) host: Host,
+    pub(crate) adapters: Vec<Adapter>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) unseen: Vec<Unseen>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Host {
+    pub(crate) architecture: Option<String>,
+    pub(crate) cpu_vendor: Option<String>,
+    pub(crate) hypervisor: Option<String>,
+    pub(crate) machine: Option<String>,
+    pub(crate) distribution: Option<String>,
+    pub(crate) kernel_release: Option<String>,
+    pub(crate) command_line: Option<String>,
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Adapter {
+    pub(crate) address: String,
+    pub(crate) dma_path: String,
+    pub(crate) condition: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) vendor_id: String,
+    pub(crate) device_id: String,
+    pub(crate) subsystem_vendor_id: Option<String>,
+    pub(crate) subsystem_device_id: Option<String>,
+    pub(crate) class: Option<String>,
+    pub(crate) vendor_name: Option<String>,
+    pub(crate) device_name: Option<String>,
+    pub(crate) driver: Option<String>,
+    pub(crate) iommu_group: Option<u32>,
+    pub(crate) numa_node: Option<u32>,
+    pub(crate) dma_mask_bits: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) id: String,
+    pub(crate) severity: String,
+    pub(crate) address: Option<String>,
+    pub(crate) what: String,
+    pub(crate) fix: String,
+    pub(crate) commands: Vec<String>,
+    pub(crate) risk: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Unseen {
+    pub(crate) what: String,
+    pub(crate) why: String,
+    pub(crate) remedy: String,
+    pub(crate) decisive: bool,
+    pub(crate) file: Option<String>,
+}

@@ -1,0 +1,111 @@
+//! Captures among files and folders.
+
+use std::cmp::Ordering;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Folders between one that was given and a capture in it.
+const DEPTH_MAX: usize = 16;
+
+/// Names that a host's file tree, or a sosreport, has at its top.
+const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
+
+/// A file or folder that may be a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Input {
+    /// Its path, as it was given or found.
+    pub path: PathBuf,
+    /// The file's size; `None` for a folder.
+    pub bytes: Option<u64>,
+    /// When the file, or the folder's list of names, was changed last, in microseconds since 1970; `None` if the system does not tell.
+    pub modified_us: Option<i64>,
+}
+
+/// Why an input was not found or read.
+#[derive(Debug)]
+pub struct Unlisted {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+/// What there is at some paths.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// By path, each once.
+    pub found: Vec<Input>,
+    /// What could not be looked at.
+    pub unlisted: Vec<Unlisted>,
+}
+
+impl Inputs {
+    /// Finds captures. A path that was given is followed through symbolic links; below it they are left out. A folder is a capture if it has
+    /// `proc`, `sys` or `sos_commands`; in others each file is an input, and so are captures among the folders below, down to 16.
+    pub fn find<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
+        let mut all = Self::default();
+        for path in paths {
+            match fs::metadata(path) {
+                Ok(metadata) => all.add(path.to_owned(), &metadata, 0),
+                Err(error) => all.unlisted.push(Unlisted { path: path.to_owned(), error }),
+            }
+        }
+        let by_path = |one: &Input, other: &Input| -> Ordering { one.path.cmp(&other.path) };
+        all.found.sort_by(by_path);
+        all.found.dedup_by(|one, other| one.path == other.path);
+        all
+    }
+
+    fn add(&mut self, path: PathBuf, metadata: &Metadata, depth: usize) {
+        if !metadata.is_dir() {
+            // What is no file is an input whose error says so.
+            return self.found.push(Input::new(path, metadata));
+        }
+        if HOST_NAMES.iter().any(|name| path.join(name).is_dir()) {
+            return self.found.push(Input::new(path, metadata));
+        }
+        if depth == DEPTH_MAX {
+            let error = io::Error::other(format!("more than {DEPTH_MAX} folders deep"));
+            return self.unlisted.push(Unlisted { path, error });
+        }
+        match fs::read_dir(&path) {
+            Ok(entries) => entries.for_each(|entry| self.add_entry(&path, entry, depth + 1)),
+            Err(error) => self.unlisted.push(Unlisted { path, error }),
+        }
+    }
+
+    fn add_entry(&mut self, folder: &Path, entry: io::Result<fs::DirEntry>, depth: usize) {
+        let looked_at = entry.and_then(|entry| {
+            let metadata = entry.metadata()?;
+            Ok((entry.path(), metadata))
+        });
+        match looked_at {
+            Ok((_, metadata)) if metadata.is_symlink() => {}
+            Ok((path, metadata)) => self.add(path, &metadata, depth),
+            Err(error) => self.unlisted.push(Unlisted { path: folder.to_owned(), error }),
+        }
+    }
+}
+
+impl Input {
+    fn new(path: PathBuf, metadata: &Metadata) -> Self {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self {
+            path,
+            bytes: metadata.is_file().then_some(metadata.len()),
+            modified_us: modified.and_then(|since| i64::try_from(since.as_micros()).ok()),
+        }
+    }
+
+    /// The same with the path that tables have.
+    pub fn by_name(&self) -> Self {
+        Self { path: self.name().into(), ..self.clone() }
+    }
+
+    /// The path as text. Bytes that are no UTF-8 are replaced.
+    pub fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+}

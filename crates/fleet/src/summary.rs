@@ -1,0 +1,408 @@
+//! A fleet on one page: its adapters by path, its findings, and hosts that differ from their peers or from what they were.
+
+use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The least number of hosts of a model that are compared.
+const PEERS_MIN: usize = 5;
+/// What at least so many of 10 peers have is usual. What a tenth of them have is no exception.
+const USUAL_OF_TEN: usize = 9;
+
+/// A fleet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// Hosts, each by its newest capture.
+    pub hosts: usize,
+    /// Captures of them.
+    pub captures: usize,
+    /// Hosts of which something that decides was not read.
+    pub incomplete: usize,
+    /// Inputs that were not inspected, by kind.
+    pub errors: BTreeMap<String, usize>,
+    /// By number of adapters, most first.
+    pub paths: Vec<PathCount>,
+    /// Worst first, and most frequent first.
+    pub findings: Vec<FindingCount>,
+    /// Hosts that differ from others of the same machine.
+    pub odd: Vec<Odd>,
+    /// What became different between captures of a host.
+    pub changes: Vec<Change>,
+}
+
+/// How many adapters have a DMA path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathCount {
+    /// The path.
+    pub dma_path: String,
+    /// Adapters.
+    pub adapters: usize,
+    /// Hosts that have such adapters.
+    pub hosts: usize,
+}
+
+/// How often something was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindingCount {
+    /// The kind of finding.
+    pub id: String,
+    /// Its severity.
+    pub severity: String,
+    /// Hosts that have it.
+    pub hosts: usize,
+    /// How often, in all hosts.
+    pub findings: usize,
+}
+
+/// Something of a host that is usual for its machine, and that this host has otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Odd {
+    /// The host.
+    pub host: String,
+    /// The machine's model.
+    pub machine: String,
+    /// What differs.
+    pub what: String,
+    /// How this host has it.
+    pub value: String,
+    /// How its peers have it.
+    pub usual: String,
+    /// How many hosts of the machine have it so.
+    pub same: usize,
+    /// Hosts of the machine.
+    pub peers: usize,
+}
+
+/// A difference between two captures of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The host.
+    pub host: String,
+    /// When the later capture was changed last, in microseconds since 1970.
+    pub modified_us: Option<i64>,
+    /// What differs.
+    pub what: String,
+    /// In the earlier capture.
+    pub before: String,
+    /// In the later one.
+    pub after: String,
+}
+
+/// What a host has, by what it is.
+type Features = BTreeMap<String, String>;
+
+/// A host's captures, oldest first.
+struct History<'t> {
+    host: String,
+    captures: Vec<&'t HostRow>,
+}
+
+impl Summary {
+    /// Of tables, where each capture counts once: by the rules of `made_by`, if it was inspected by them.
+    pub fn of(tables: &Tables, made_by: &str) -> Self {
+        let chosen = choose(&tables.hosts, made_by);
+        let histories = histories(&chosen);
+        let (adapters, findings) = (
+            by_capture(&tables.adapters, |row| (&row.capture, &row.rules)),
+            by_capture(&tables.findings, |row| (&row.capture, &row.rules)),
+        );
+        let features = |row: &HostRow| features(row, rows_of(&adapters, row), rows_of(&findings, row));
+        let newest: Vec<(&str, &HostRow)> =
+            histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
+        let mut errors = BTreeMap::new();
+        for error in &tables.errors {
+            *errors.entry(error.kind.clone()).or_default() += 1;
+        }
+        let all: Vec<(&str, &HostRow, Features)> =
+            newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
+        Self {
+            hosts: newest.len(),
+            captures: chosen.len(),
+            incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
+            errors,
+            paths: paths(&newest, &adapters),
+            findings: findings_of(&newest, &findings),
+            odd: odd(&all),
+            changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
+        }
+    }
+}
+
+/// One row for each capture.
+fn choose<'t>(hosts: &'t [HostRow], made_by: &str) -> Vec<&'t HostRow> {
+    let mut chosen: BTreeMap<&str, &HostRow> = BTreeMap::new();
+    for row in hosts {
+        let place = chosen.entry(&row.capture).or_insert(row);
+        let rank = |row: &HostRow| (row.rules == made_by, row.modified_us);
+        if rank(row) > rank(place) {
+            *place = row;
+        }
+    }
+    chosen.into_values().collect()
+}
+
+/// Captures by host. One whose name was not read is known by its input.
+fn histories<'t>(chosen: &[&'t HostRow]) -> Vec<History<'t>> {
+    let mut hosts: BTreeMap<(String, Option<&str>), Vec<&HostRow>> = BTreeMap::new();
+    for row in chosen {
+        let host = row.host_name.clone().unwrap_or_else(|| row.input.clone());
+        hosts.entry((host, row.machine.as_deref())).or_default().push(row);
+    }
+    let history = |((host, _), mut captures): ((String, Option<&str>), Vec<&'t HostRow>)| {
+        captures.sort_by_key(|row| row.modified_us);
+        History { host, captures }
+    };
+    hosts.into_iter().map(history).collect()
+}
+
+type ByCapture<'t, T> = HashMap<(&'t str, &'t str), Vec<&'t T>>;
+
+fn by_capture<'t, T>(rows: &'t [T], key: impl Fn(&'t T) -> (&'t String, &'t String)) -> ByCapture<'t, T> {
+    let mut all: ByCapture<'t, T> = HashMap::new();
+    for row in rows {
+        let (capture, rules) = key(row);
+        all.entry((capture, rules)).or_default().push(row);
+    }
+    all
+}
+
+fn rows_of<'a, 't, T>(all: &'a ByCapture<'t, T>, row: &'a HostRow) -> &'a [&'t T] {
+    all.get(&(row.capture.as_str(), row.rules.as_str())).map_or(&[], Vec::as_slice)
+}
+
+/// What of a host is compared. Adapters of one model count together: their addresses differ from host to host.
+fn features(row: &HostRow, adapters: &[&AdapterRow], findings: &[&FindingRow]) -> Features {
+    let mut models: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
+    for adapter in adapters {
+        let name = adapter.name.as_deref().map_or(String::new(), |name| format!(" ({name})"));
+        *models
+            .entry(format!("adapters {}{name}", adapter.model))
+            .or_default()
+            .entry(&adapter.dma_path)
+            .or_default() += 1;
+    }
+    let counted = |paths: BTreeMap<&str, usize>| {
+        let words: Vec<String> = paths.into_iter().map(|(path, number)| format!("{number} {path}")).collect();
+        words.join(", ")
+    };
+    let mut features: Features = models.into_iter().map(|(model, paths)| (model, counted(paths))).collect();
+    let ids: BTreeSet<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
+    features.extend(ids.into_iter().map(|id| (format!("finding {id}"), "found".to_owned())));
+    features.extend(row.kernel_release.clone().map(|release| ("kernel".to_owned(), release)));
+    features
+}
+
+/// What features lack.
+const NONE: &str = "none";
+
+fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> Vec<PathCount> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (_, row) in newest {
+        let mut here: BTreeMap<&str, usize> = BTreeMap::new();
+        for adapter in rows_of(adapters, row) {
+            *here.entry(&adapter.dma_path).or_default() += 1;
+        }
+        for (path, number) in here {
+            let count = counts.entry(path).or_default();
+            *count = (count.0 + number, count.1 + 1);
+        }
+    }
+    let count = |(path, (adapters, hosts)): (&str, (usize, usize))| PathCount {
+        dma_path: path.to_owned(),
+        adapters,
+        hosts,
+    };
+    let mut counts: Vec<PathCount> = counts.into_iter().map(count).collect();
+    counts.sort_by_key(|count| std::cmp::Reverse(count.adapters));
+    counts
+}
+
+fn findings_of(newest: &[(&str, &HostRow)], findings: &ByCapture<'_, FindingRow>) -> Vec<FindingCount> {
+    let mut counts: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
+    for (_, row) in newest {
+        let mut here: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for finding in rows_of(findings, row) {
+            *here.entry((&finding.severity, &finding.id)).or_default() += 1;
+        }
+        for (kind, number) in here {
+            let count = counts.entry(kind).or_default();
+            *count = (count.0 + 1, count.1 + number);
+        }
+    }
+    let count = |((severity, id), (hosts, findings)): ((&str, &str), (usize, usize))| FindingCount {
+        id: id.to_owned(),
+        severity: severity.to_owned(),
+        hosts,
+        findings,
+    };
+    let mut counts: Vec<FindingCount> = counts.into_iter().map(count).collect();
+    counts.sort_by_key(|count| (rank(&count.severity), std::cmp::Reverse(count.hosts)));
+    counts
+}
+
+/// The place of a severity, worst first.
+fn rank(severity: &str) -> usize {
+    ["critical", "warning", "note"].iter().position(|known| *known == severity).unwrap_or(3)
+}
+
+/// What differs from at least nine of ten peers.
+fn odd(all: &[(&str, &HostRow, Features)]) -> Vec<Odd> {
+    let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
+    for (host, row, features) in all {
+        if let Some(machine) = &row.machine {
+            machines.entry(machine).or_default().push((host, features));
+        }
+    }
+    machines.retain(|_, peers| peers.len() >= PEERS_MIN);
+    let mut odd = Vec::new();
+    for (machine, peers) in machines {
+        let names: BTreeSet<&String> = peers.iter().flat_map(|(_, features)| features.keys()).collect();
+        for what in names {
+            let value = |features: &Features| features.get(what).map_or(NONE, String::as_str).to_owned();
+            let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+            peers.iter().for_each(|(_, features)| *counts.entry(value(features)).or_default() += 1);
+            let Some((usual, same)) = counts.into_iter().max_by_key(|(_, number)| *number) else { continue };
+            if same * 10 < peers.len() * USUAL_OF_TEN && same + 1 < peers.len() {
+                continue;
+            }
+            odd.extend(peers.iter().filter(|(_, features)| value(features) != usual).map(
+                |(host, features)| Odd {
+                    host: (*host).to_owned(),
+                    machine: machine.to_owned(),
+                    what: what.clone(),
+                    value: value(features),
+                    usual: usual.clone(),
+                    same,
+                    peers: peers.len(),
+                },
+            ));
+        }
+    }
+    odd
+}
+
+/// Differences between each capture of a host and the next.
+fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for pair in history.captures.windows(2) {
+        let [before, after] = [pair[0], pair[1]].map(features);
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for what in names {
+            let [was, is] = [&before, &after].map(|features| features.get(what).map_or(NONE, String::as_str));
+            if was != is {
+                changes.push(Change {
+                    host: history.host.clone(),
+                    modified_us: pair[1].modified_us,
+                    what: what.clone(),
+                    before: was.to_owned(),
+                    after: is.to_owned(),
+                });
+            }
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host with one adapter, captured once for each path.
+    fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
+        for (time, path) in (0..).zip(paths) {
+            let capture = format!("{host}-{time}");
+            tables.hosts.push(HostRow {
+                capture: capture.clone(),
+                rules: "now".to_owned(),
+                modified_us: Some(time),
+                host_name: Some(host.to_owned()),
+                machine: Some("rack server".to_owned()),
+                complete: true,
+                ..HostRow::default()
+            });
+            tables.adapters.push(AdapterRow {
+                capture,
+                rules: "now".to_owned(),
+                dma_path: (*path).to_owned(),
+                model: "0x1:0x2".to_owned(),
+                ..AdapterRow::default()
+            });
+        }
+    }
+
+    #[test]
+    fn the_odd_one_out_is_found_among_its_peers() {
+        let mut tables = Tables::default();
+        (0..9).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
+        add(&mut tables, "strict", &["translated-strict"]);
+        let summary = Summary::of(&tables, "now");
+        let [odd] = &summary.odd[..] else { panic!("{:?}", summary.odd) };
+        assert_eq!((odd.host.as_str(), odd.value.as_str()), ("strict", "1 translated-strict"));
+        assert_eq!((odd.usual.as_str(), odd.same, odd.peers), ("1 identity", 9, 10));
+        // A second one of ten, and there is nothing usual.
+        add(&mut tables, "host8", &["identity", "translated-strict"]);
+        assert_eq!(Summary::of(&tables, "now").odd, []);
+        // Four hosts are no peers.
+        let mut few = Tables::default();
+        (0..3).for_each(|host| add(&mut few, &format!("host{host}"), &["identity"]));
+        add(&mut few, "strict", &["translated-strict"]);
+        assert_eq!(Summary::of(&few, "now").odd, []);
+        add(&mut few, "host3", &["identity"]);
+        assert_eq!(Summary::of(&few, "now").odd.len(), 1);
+    }
+
+    #[test]
+    fn a_host_counts_once_and_its_captures_are_compared() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity", "identity", "translated-lazy"]);
+        add(&mut tables, "other", &["bounce"]);
+        let finding = |capture: &str, id: &str, severity: &str| FindingRow {
+            capture: capture.to_owned(),
+            rules: "now".to_owned(),
+            id: id.to_owned(),
+            severity: severity.to_owned(),
+        };
+        tables.findings = vec![
+            finding("one-0", "old", "critical"),
+            finding("one-2", "small", "note"),
+            finding("other-0", "small", "note"),
+            finding("other-0", "full", "critical"),
+            finding("other-0", "full", "critical"),
+        ];
+        let summary = Summary::of(&tables, "now");
+        assert_eq!((summary.hosts, summary.captures), (2, 4));
+        let paths: Vec<_> =
+            summary.paths.iter().map(|one| (one.dma_path.as_str(), one.adapters, one.hosts)).collect();
+        assert_eq!(paths, [("bounce", 1, 1), ("translated-lazy", 1, 1)]);
+        let findings: Vec<_> =
+            summary.findings.iter().map(|one| (one.id.as_str(), one.hosts, one.findings)).collect();
+        assert_eq!(findings, [("full", 1, 2), ("small", 2, 2)]);
+        let changes: Vec<_> = summary
+            .changes
+            .iter()
+            .map(|one| (one.what.as_str(), one.before.as_str(), one.after.as_str()))
+            .collect();
+        assert_eq!(
+            changes,
+            [
+                ("finding old", "found", "none"),
+                ("adapters 0x1:0x2", "1 identity", "1 translated-lazy"),
+                ("finding small", "none", "found"),
+            ]
+        );
+    }
+
+    /// Rows of other rules are of the same capture.
+    #[test]
+    fn each_capture_counts_by_the_rules_of_now() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity"]);
+        let (mut host, mut adapter) = (tables.hosts[0].clone(), tables.adapters[0].clone());
+        (host.rules, adapter.rules, adapter.dma_path) =
+            ("old".to_owned(), "old".to_owned(), "unknown".to_owned());
+        tables.hosts.insert(0, host);
+        tables.adapters.push(adapter);
+        let path = |made_by: &str| Summary::of(&tables, made_by).paths[0].dma_path.clone();
+        assert_eq!((path("now"), path("old")), ("identity".to_owned(), "unknown".to_owned()));
+        assert_eq!(Summary::of(&tables, "now").captures, 1);
+    }
+}

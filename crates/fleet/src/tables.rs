@@ -1,0 +1,227 @@
+//! Rows of a folder's tables, as far as a report needs them.
+
+use crate::part::cell;
+use crate::table::Table;
+use parquet::errors::ParquetError;
+use parquet::file::reader::SerializedFileReader;
+use parquet::record::{Field, Row};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A row of `hosts`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostRow {
+    /// Digest of the capture.
+    pub capture: String,
+    /// The program that inspected it.
+    pub rules: String,
+    /// The input's path.
+    pub input: String,
+    /// When the input was changed last, in microseconds since 1970.
+    pub modified_us: Option<i64>,
+    /// The host's name.
+    pub host_name: Option<String>,
+    /// The machine's model.
+    pub machine: Option<String>,
+    /// The kernel's release.
+    pub kernel_release: Option<String>,
+    /// Whether everything that decides was read.
+    pub complete: bool,
+}
+
+/// A row of `adapters`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AdapterRow {
+    /// Digest of the capture.
+    pub capture: String,
+    /// The program that inspected it.
+    pub rules: String,
+    /// Its address.
+    pub address: String,
+    /// The way in which its DMA reaches memory.
+    pub dma_path: String,
+    /// Vendor and device: `0x8086:0x10d3`.
+    pub model: String,
+    /// The device's name.
+    pub name: Option<String>,
+    /// The driver that is bound to it.
+    pub driver: Option<String>,
+}
+
+/// A row of `findings`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FindingRow {
+    /// Digest of the capture.
+    pub capture: String,
+    /// The program that inspected it.
+    pub rules: String,
+    /// The kind of finding.
+    pub id: String,
+    /// Its severity.
+    pub severity: String,
+}
+
+/// A row of `errors`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ErrorRow {
+    /// The input's path.
+    pub input: String,
+    /// The kind of error.
+    pub kind: String,
+    /// What it was.
+    pub what: String,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tables {
+    /// Captures.
+    pub hosts: Vec<HostRow>,
+    /// Their adapters.
+    pub adapters: Vec<AdapterRow>,
+    /// Their findings.
+    pub findings: Vec<FindingRow>,
+    /// Inputs that were not inspected.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// A folder or file of tables that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TablesError {
+    /// The folder can't be read.
+    #[error("{}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is damaged.
+    #[error("{}: damaged; remove the files of this name in all tables, and inspect again", path.display())]
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ParquetError,
+    },
+}
+
+impl Tables {
+    /// Reads the tables of a folder, without what an unfinished run has written.
+    ///
+    /// # Errors
+    /// [`TablesError`]
+    pub fn read(folder: &Path) -> Result<Self, TablesError> {
+        let complete = complete_parts(folder)?;
+        let mut tables = Self::default();
+        for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
+            for name in &complete {
+                let path = folder.join(table.name()).join(name);
+                tables.add_part(table, &path).map_err(|source| TablesError::Part { path, source })?;
+            }
+        }
+        Ok(tables)
+    }
+
+    fn add_part(&mut self, table: Table, path: &Path) -> Result<(), ParquetError> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            // Errors were removed, so that their inputs are read again.
+            Err(error) if table == Table::Errors && error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for row in SerializedFileReader::new(file)? {
+            let row = row?;
+            match table {
+                Table::Hosts => self.hosts.push(HostRow::of(&row)),
+                Table::Adapters => self.adapters.push(AdapterRow::of(&row)),
+                Table::Findings => self.findings.push(FindingRow::of(&row)),
+                Table::Errors => self.errors.push(ErrorRow::of(&row)),
+                Table::Unseen => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names of the parts that all tables have: that of `hosts` is written last.
+///
+/// # Errors
+/// [`TablesError::Folder`]
+pub fn complete_parts(folder: &Path) -> Result<BTreeSet<OsString>, TablesError> {
+    let path = folder.join(Table::Hosts.name());
+    let names = || {
+        let names = fs::read_dir(&path)?.map(|entry| Ok(entry?.file_name()));
+        names.collect::<io::Result<Vec<_>>>()
+    };
+    let names = names().map_err(|source| TablesError::Folder { path: path.clone(), source })?;
+    let is_part = |name: &OsString| {
+        name.to_str().is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet"))
+    };
+    Ok(names.into_iter().filter(is_part).collect())
+}
+
+fn text(row: &Row, column: &str) -> Option<String> {
+    match cell(row, column) {
+        Some(Field::Str(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn required(row: &Row, column: &str) -> String {
+    text(row, column).unwrap_or_default()
+}
+
+impl HostRow {
+    fn of(row: &Row) -> Self {
+        let modified_us = match cell(row, "modified") {
+            Some(Field::TimestampMicros(time)) => Some(*time),
+            _ => None,
+        };
+        Self {
+            capture: required(row, "capture"),
+            rules: required(row, "rules"),
+            input: required(row, "input"),
+            modified_us,
+            host_name: text(row, "host_name"),
+            machine: text(row, "machine"),
+            kernel_release: text(row, "kernel_release"),
+            complete: matches!(cell(row, "complete"), Some(Field::Bool(true))),
+        }
+    }
+}
+
+impl AdapterRow {
+    fn of(row: &Row) -> Self {
+        Self {
+            capture: required(row, "capture"),
+            rules: required(row, "rules"),
+            address: required(row, "address"),
+            dma_path: required(row, "dma_path"),
+            model: format!("{}:{}", required(row, "vendor_id"), required(row, "device_id")),
+            name: text(row, "device_name"),
+            driver: text(row, "driver"),
+        }
+    }
+}
+
+impl FindingRow {
+    fn of(row: &Row) -> Self {
+        Self {
+            capture: required(row, "capture"),
+            rules: required(row, "rules"),
+            id: required(row, "id"),
+            severity: required(row, "severity"),
+        }
+    }
+}
+
+impl ErrorRow {
+    fn of(row: &Row) -> Self {
+        Self { input: required(row, "input"), kind: required(row, "kind"), what: required(row, "what") }
+    }
+}

@@ -1,0 +1,54 @@
+//! Which files and folders are inputs.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use fleet::Inputs;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+fn found(folder: &Path, paths: &[&str]) -> Vec<String> {
+    let paths: Vec<_> = paths.iter().map(|path| folder.join(path)).collect();
+    let inputs = Inputs::find(paths.iter().map(AsRef::as_ref));
+    assert!(inputs.unlisted.is_empty(), "{:?}", inputs.unlisted);
+    let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+    inputs.found.iter().map(|input| name(&input.path)).collect()
+}
+
+#[test]
+fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for name in
+        ["all/host/proc", "all/host/etc", "all/rack/sosreport/sos_commands", "all/rack/live/sys", "all/empty"]
+    {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    for name in ["all/host/etc/hostname", "all/one.tar.gz", "all/rack/two.json", "all/rack/proc"] {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    symlink("one.tar.gz", root.join("all/link")).unwrap();
+    symlink("/", root.join("all/root")).unwrap();
+    symlink("all", root.join("given")).unwrap();
+    // A file named proc is no host's folder.
+    let all = ["host", "one.tar.gz", "rack/live", "rack/proc", "rack/sosreport", "rack/two.json"];
+    let under = |top: &str| all.map(|name| format!("{top}/{name}")).to_vec();
+    assert_eq!(found(root, &["all"]), under("all"));
+    assert_eq!(found(root, &["given"]), under("given"), "what is given is followed");
+    assert_eq!(found(root, &["all/host", "all", "all/one.tar.gz"]), under("all"), "each once");
+    assert_eq!(found(root, &["all/empty"]), [""; 0]);
+}
+
+#[test]
+fn what_can_t_be_looked_at_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = (0..20).fold(folder.path().to_owned(), |path, _| path.join("d"));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("host.tar"), "x").unwrap();
+    let gone = folder.path().join("gone");
+    let inputs = Inputs::find([folder.path(), gone.as_path()]);
+    assert!(inputs.found.is_empty());
+    let said: Vec<String> = inputs.unlisted.iter().map(|one| one.error.to_string()).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said.iter().any(|text| text == "more than 16 folders deep"), "{said:?}");
+}

@@ -1,0 +1,183 @@
+//! `iotoll fleet`: inspects many captures on all cores, and writes tables of them as Parquet files.
+
+mod folder;
+
+use crate::cli::{Fleet, FleetCommand, FleetReport, FleetTables};
+use crate::date;
+use crate::inspect::program_version;
+use crate::output::{self, Outcome};
+use crate::whole_file::WholeFile;
+use ::fleet::{Input, Inputs, Inspected, Rows, Summary, Tables, Unlisted};
+use folder::{Finished, FleetFolder};
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// The least time between two sets of Parquet files. A killed run inspects again what came after the last one.
+const PART_INTERVAL: Duration = Duration::from_secs(1);
+/// It grows with the run, so that there are not too many files: a kill costs at most this part of the time since the start.
+const PART_SHARE: u32 = 50;
+/// Inputs per core between two checks of the clock.
+const BATCH_PER_CORE: usize = 4;
+
+/// The version of the document's layout.
+pub(crate) const SCHEMA: &str = "iotoll.fleet-run/1";
+
+/// What `iotoll fleet --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document {
+    /// `iotoll.fleet-run/1`
+    schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
+    /// The folder that the tables were written to.
+    out: String,
+    /// The shard, as `1/4`.
+    shard: String,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// How many inputs a run found, and what became of them.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Counts {
+    /// Inputs that were found.
+    inputs: usize,
+    /// Those of the shard.
+    inputs_of_shard: usize,
+    /// Inputs of the shard that an earlier run has inspected.
+    inspected_before: usize,
+    /// Inputs of the shard that an earlier run could not inspect.
+    errors_before: usize,
+    /// Inputs that this run has inspected.
+    inspected: usize,
+    /// Inputs that this run could not inspect: rows of the table `errors`.
+    errors: usize,
+    /// Files and folders that could not be looked at.
+    unlisted: usize,
+    /// Parquet files that were written.
+    parts_written: usize,
+}
+
+/// Inspects captures, or shows what was inspected.
+pub(crate) fn run(args: &Fleet) -> anyhow::Result<Outcome> {
+    match (&args.report, &args.tables) {
+        (Some(FleetCommand::Report(args)), _) => show(args),
+        (None, Some(args)) => write_tables(args),
+        (None, None) => anyhow::bail!("expected captures and --out, or `report`"),
+    }
+}
+
+/// Prints a fleet's page, and writes it as HTML.
+fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
+    let tables = Tables::read(&args.folder)?;
+    let summary = Summary::of(&tables, program_version());
+    let page = report::fleet_summary(&summary, &args.folder.display().to_string(), date::of_microseconds);
+    if let Some(file) = &args.html {
+        WholeFile::write(file, report::html(&page, "iotoll · fleet", program_version()).as_bytes())?;
+    }
+    output::print_page(&page)?;
+    Ok(if summary.findings.is_empty() && summary.odd.is_empty() { Outcome::Fine } else { Outcome::Findings })
+}
+
+/// Inspects those inputs of the shard whose rows the folder has not, and prints a summary.
+fn write_tables(args: &FleetTables) -> anyhow::Result<Outcome> {
+    let found = Inputs::find(args.paths.iter().map(AsRef::as_ref));
+    found.unlisted.iter().for_each(print_unlisted);
+    let folder = FleetFolder::open(&args.out, args.shard)?;
+    let Finished { inspected, failed } = folder.finished_inputs()?;
+    let mine: Vec<&Input> = found.found.iter().filter(|input| args.shard.has(hash(input))).collect();
+    let number_in =
+        |finished: &HashSet<Input>| mine.iter().filter(|input| finished.contains(&input.by_name())).count();
+    let mut counts = Counts {
+        inputs: found.found.len(),
+        inputs_of_shard: mine.len(),
+        inspected_before: number_in(&inspected),
+        errors_before: number_in(&failed),
+        unlisted: found.unlisted.len(),
+        ..Counts::default()
+    };
+    let is_finished = |input: &Input| inspected.contains(input) || failed.contains(input);
+    let todo: Vec<&Input> = mine.into_iter().filter(|input| !is_finished(&input.by_name())).collect();
+    let began = Instant::now();
+    inspect(&todo, &folder, &mut counts)?;
+    print_summary(args, counts, began.elapsed())?;
+    let failed = counts.errors_before + counts.errors + counts.unlisted;
+    Ok(if failed > 0 { Outcome::Findings } else { Outcome::Fine })
+}
+
+/// The hash by which inputs are divided among shards: the same whatever other inputs there are.
+fn hash(input: &Input) -> u64 {
+    let digest = Sha256::digest(input.name().as_bytes());
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+/// Inspects inputs on all cores. Their rows are written now and then.
+fn inspect(todo: &[&Input], folder: &FleetFolder, counts: &mut Counts) -> anyhow::Result<()> {
+    let bar = ProgressBar::new(todo.len() as u64);
+    bar.set_style(ProgressStyle::with_template(
+        "{bar:30} {percent:>3} % {pos}/{len} inputs {elapsed}, {eta} left",
+    )?);
+    let (mut rows, began, mut written) = (Rows::default(), Instant::now(), Instant::now());
+    for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
+        let read = batch.par_iter().map(|input| {
+            let inspected = Inspected::read((*input).clone(), program_version());
+            bar.inc(1);
+            inspected
+        });
+        for inspected in read.collect::<Vec<_>>() {
+            *if inspected.error().is_some() { &mut counts.errors } else { &mut counts.inspected } += 1;
+            rows.add(inspected);
+        }
+        if written.elapsed() >= PART_INTERVAL.max(began.elapsed() / PART_SHARE) {
+            counts.parts_written += folder.add(&std::mem::take(&mut rows))?;
+            written = Instant::now();
+            print_progress(counts, todo.len());
+        }
+    }
+    bar.finish_and_clear();
+    if rows.inputs() > 0 {
+        counts.parts_written += folder.add(&rows)?;
+    }
+    Ok(())
+}
+
+/// Progress where there is no terminal to draw it on.
+fn print_progress(counts: &Counts, all: usize) {
+    if !std::io::stderr().is_terminal() {
+        let Counts { inspected, errors, .. } = counts;
+        output::print_note(&format!("iotoll: {} of {all} inputs, {errors} with errors", inspected + errors));
+    }
+}
+
+fn print_unlisted(one: &Unlisted) {
+    output::print_note(&format!("iotoll: {}: {}", one.path.display(), one.error));
+}
+
+/// Prints the number of inputs as text or JSON.
+fn print_summary(args: &FleetTables, counts: Counts, elapsed: Duration) -> anyhow::Result<()> {
+    let (out, shard) = (args.out.display().to_string(), args.shard.to_string());
+    if args.json {
+        return output::print_json(&Document {
+            schema: SCHEMA,
+            made_by: program_version(),
+            out,
+            shard,
+            counts,
+        });
+    }
+    let Counts { inputs, inputs_of_shard, inspected, errors, parts_written, .. } = counts;
+    let before = counts.inspected_before + counts.errors_before;
+    let all_errors = counts.errors_before + errors;
+    let seconds = elapsed.as_secs_f64();
+    output::print_text(&format!(
+        "{inputs} inputs, {inputs_of_shard} of shard {shard}: {before} read before, {inspected} inspected in {seconds:.1} s, \
+         {all_errors} with errors\n{parts_written} parts written to {out}"
+    ))
+}
