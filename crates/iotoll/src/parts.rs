@@ -49,7 +49,7 @@ impl PartFolder {
         Ok(parts)
     }
 
-    /// Writes a part with this [name](part_name), which appears complete or not at all, even after a power loss.
+    /// Writes a part with this name, which appears complete or not at all, even after a power loss.
     pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
         let path = self.path.join(name);
         let write = || {
@@ -59,24 +59,6 @@ impl PartFolder {
         };
         write().with_context(|| format!("can't write {}", path.display()))
     }
-}
-
-/// Fails if a Parquet file's bytes do not match the hash in its name.
-pub(crate) fn check_part(part: &Path) -> anyhow::Result<()> {
-    let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
-    let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
-    if name != expected.as_str() {
-        bail!(
-            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and what it has runs again",
-            part.display()
-        );
-    }
-    Ok(())
-}
-
-/// The name of a part with these bytes.
-pub(crate) fn part_name(bytes: &[u8]) -> String {
-    format!("part-{}.parquet", hash(&[bytes]))
 }
 
 /// A hash of some bytes, in 32 hexadecimal digits.

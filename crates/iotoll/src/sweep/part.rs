@@ -1,7 +1,7 @@
 //! A part of a sweep's results: a Parquet file with a row for each point. Its metadata name the plan and the model's version.
 
 use crate::inspect::program_version;
-use crate::parts;
+use crate::parts::hash;
 use anyhow::{Context, bail};
 use model::Answer;
 use model::sweep::{Key, Plan, VERSION, Value};
@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Table {
 
     /// The keys of the points in a Parquet file. Fails if the file is damaged or of another plan.
     pub(super) fn keys(&self, part: &Path) -> anyhow::Result<Vec<Key>> {
-        parts::check_part(part)?;
+        check_part(part)?;
         let file = File::open(part).with_context(|| format!("can't read {}", part.display()))?;
         let path = || part.display().to_string();
         let reader = SerializedFileReader::new(file).with_context(path)?;
@@ -185,4 +185,22 @@ fn read_keys(reader: &SerializedFileReader<File>) -> anyhow::Result<Vec<Key>> {
         }
     }
     Ok(keys)
+}
+
+/// Fails if a Parquet file's bytes do not match the hash in its name.
+fn check_part(part: &Path) -> anyhow::Result<()> {
+    let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
+    let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
+    if name != expected.as_str() {
+        bail!(
+            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and what it has runs again",
+            part.display()
+        );
+    }
+    Ok(())
+}
+
+/// The name of a part with these bytes.
+pub(super) fn part_name(bytes: &[u8]) -> String {
+    format!("part-{}.parquet", hash(&[bytes]))
 }
