@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   contexts: kernel stack -> depth | frame 0: nothing runs | frame 1: dma_unmap_page_attrs | frame 2: qi_submit_sync | ...
-//!                                                                  | path, start, device, bytes, parts, time of callees
+//!                                                                  | path, start, device, bytes, parts, time of callees, place
 //!        a function is left: its frame is added up                 v
 //!   tallies:  device, path  -> calls, bytes, parts, time, own time, histograms        (one for each CPU)
 //!   names:    device        -> its name
@@ -26,7 +26,7 @@ const DEPTH_MAX: i32 = 8;
 const STACK_BYTES_MIN: usize = 16 << 10;
 
 const FRAMES_AT: i16 = 8;
-const FRAME_BYTES: i16 = 48;
+const FRAME_BYTES: i16 = 56;
 /// Bytes of a context: depth, and one frame more than functions, for when none runs.
 pub(crate) const CONTEXT_BYTES: u32 = FRAMES_AT as u32 + (DEPTH_MAX as u32 + 1) * FRAME_BYTES as u32;
 
@@ -38,10 +38,14 @@ mod frame {
     pub(super) const CALLEES_NS: i16 = 24;
     pub(super) const BYTES: i16 = 32;
     pub(super) const PARTS: i16 = 40;
+    /// The place of the stack at which the function was entered.
+    pub(super) const PLACE: i16 = 48;
 }
 
 /// Where a program keeps what the function returned.
 const RESULT: i16 = -32;
+/// Where it keeps its place of the stack. It uses less than 64 bytes below the frame's end: see `load_place`.
+const OWN_PLACE: i16 = -40;
 
 /// Bytes of the key of a tally: device and path.
 pub(crate) const KEY_BYTES: u32 = 16;
@@ -110,8 +114,11 @@ pub(crate) fn entry(
     let code = &mut program;
     let done = code.label();
     code.move_register(R6, R1);
-    load_stack(code, R7);
+    load_place(code, R7);
+    code.store(Frame, OWN_PLACE, R7);
+    round_to_stack(code, R7);
     find_context(code, tables, done);
+    drop_unseen(code, number, tables);
     let is_free = code.label();
     code.load(R9, R8, 0);
     if function.only_within {
@@ -150,6 +157,8 @@ pub(crate) fn entry(
         }
     }
     code.store_constant(R3, new + frame::CALLEES_NS, 0);
+    code.load(R1, Frame, OWN_PLACE);
+    code.store(R3, new + frame::PLACE, R1);
     // The time last, so that little of the program is in it.
     code.call(Helper::KtimeGetNs);
     frame_at(code, R3, R9);
@@ -178,7 +187,8 @@ pub(crate) fn exit(
     }
     code.call(Helper::KtimeGetNs);
     code.move_register(R9, R0);
-    load_stack(code, R7);
+    load_place(code, R7);
+    round_to_stack(code, R7);
     let no_entry = code.label();
     lookup(code, tables.contexts, -8);
     code.jump_if(R0, Condition::Equal, 0, no_entry);
@@ -250,14 +260,18 @@ fn stack_bytes() -> i32 {
     STACK_BYTES_MIN.max(page) as i32
 }
 
-/// `to`, and the word at -8, = the kernel stack that the program runs on.
-fn load_stack(code: &mut Assembler, to: Register) {
+/// `to`, and the word at -8, = the place of the kernel stack where the program runs.
+fn load_place(code: &mut Assembler, to: Register) {
     // An address of the program's own stack is one of the kernel's stack. As a pointer it can't be rounded down: it becomes a number by
     // being added to one in memory. (Programs with 64 bytes of stack or more have one of their own since Linux 6.13.)
     code.store_constant(Frame, -8, 0);
     code.move_register(to, Frame);
     code.add_to_memory(Frame, -8, to);
     code.load(to, Frame, -8);
+}
+
+/// `to`, and the word at -8, = the kernel stack of a place.
+fn round_to_stack(code: &mut Assembler, to: Register) {
     code.and_constant(to, -stack_bytes());
     code.store(Frame, -8, to);
 }
@@ -304,6 +318,31 @@ fn find_context(code: &mut Assembler, tables: Tables<'_>, done: Label) {
     code.jump(done);
     code.place(found);
     code.move_register(R8, R0);
+}
+
+/// Drops the innermost frame of the context at `R8` if the function that is entered now has left it unseen: a call of the same function that
+/// still runs has a higher place of the stack, which grows downwards. Without this, all later calls from there would be within that frame. Overwrites
+/// R7 and R9.
+fn drop_unseen(code: &mut Assembler, number: usize, tables: Tables<'_>) {
+    let runs = code.label();
+    code.load(R9, R8, 0);
+    code.jump_if(R9, Condition::Below, 1, runs);
+    code.jump_if(R9, Condition::Above, DEPTH_MAX, runs);
+    frame_at(code, R3, R9);
+    code.load(R1, R3, FRAMES_AT + frame::PATH);
+    code.and_constant(R1, (1 << NUMBER_BITS) - 1);
+    code.jump_if(R1, Condition::NotEqual, number as i32, runs);
+    // Its sign says whether the frame's place is higher.
+    code.load(R2, Frame, OWN_PLACE);
+    code.load(R1, R3, FRAMES_AT + frame::PLACE);
+    code.subtract(R2, R1);
+    code.shift_right(R2, 63);
+    code.jump_if(R2, Condition::NotEqual, 0, runs);
+    code.add_constant(R9, -1);
+    code.store(R8, 0, R9);
+    code.move_constant(R7, 1);
+    add_loss(code, tables, loss::NO_END, R7);
+    code.place(runs);
 }
 
 /// `to` = `R8` + `depth` frames, which is FRAMES_AT before the frame at that depth.
