@@ -159,7 +159,7 @@ fn columns_have_types_and_units_and_parts_say_where_they_come_from() {
         "error BYTE_ARRAY",
     ];
     assert_eq!(columns[..7], expected);
-    for figure in ["latency_mean_ns", "latency_mean_ns_low", "transfers_per_second", "miss_share", "limit"] {
+    for figure in ["latency_mean_ns", "transfers_per_second", "miss_share", "limit"] {
         let kind = if figure == "limit" { "BYTE_ARRAY" } else { "DOUBLE" };
         assert!(columns.contains(&format!("{figure} {kind}")), "{figure} is not in {columns:?}");
     }

@@ -4,7 +4,7 @@ use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, axis_name};
 use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rows of a row group in a merged file: as many as keep a reader of Parquet busy without filling its memory.
 const ROWS_OF_GROUP: usize = 1 << 16;
@@ -194,14 +194,14 @@ impl Results {
     }
 }
 
-fn open(part: &PathBuf) -> Result<TableFile, ResultsError> {
-    TableFile::open(part).map_err(|source| ResultsError::Part { part: part.clone(), source })
+fn open(part: &Path) -> Result<TableFile, ResultsError> {
+    TableFile::open(part).map_err(|source| ResultsError::Part { part: part.to_owned(), source })
 }
 
-fn metadata(part: &PathBuf, file: &TableFile) -> Result<[String; 4], ResultsError> {
+fn metadata(part: &Path, file: &TableFile) -> Result<[String; 4], ResultsError> {
     let text = |name| file.metadata(name).map(ToOwned::to_owned);
     let [plan, axes, model, base] = METADATA.map(text);
-    let no_sweep = || ResultsError::NoSweep { part: part.clone() };
+    let no_sweep = || ResultsError::NoSweep { part: part.to_owned() };
     match (plan, axes, model, base) {
         (Some(plan), Some(axes), Some(model), Some(base)) => Ok([plan, axes, model, base]),
         _ => Err(no_sweep()),
