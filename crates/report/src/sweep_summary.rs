@@ -19,8 +19,10 @@ pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
     let mut page = Page::titled(format!("Sweep: {}", plain(&summary.what)));
     let failed: usize = summary.errors.values().sum();
     let points = match failed {
-        0 => format!("{} points, all with a result", summary.points),
-        _ => format!("{} points, {failed} of them with an error instead of a result", summary.points),
+        0 => format!("{}, all with a result", count(summary.points, "point")),
+        _ => {
+            format!("{}, {failed} of them with an error instead of a result", count(summary.points, "point"))
+        }
     };
     page.facts(
         vec![
@@ -107,12 +109,15 @@ fn effect_plot(effect: &AxisEffect, figure: &str) -> Option<Drawing> {
 fn add_curves(page: &mut Page, figure: &Figure) {
     let name = plain(&figure.name);
     let line = |curve: &Curve| Line {
-        name: if curve.name.is_empty() { name.clone() } else { plain(&curve.name) },
+        name: curve.of.as_ref().map_or_else(|| name.clone(), |(_, value)| plain(value)),
         points: curve.points.iter().map(|(x, estimate)| (*x, estimate.mean)).collect(),
     };
     let lines: Vec<Line> = figure.curves.iter().map(line).collect();
     let is_drawn = lines.iter().flat_map(|line| &line.points).all(|(x, y)| *x >= 0.0 && *y >= 0.0);
     if let Some(curve) = figure.curves.first().filter(|_| is_drawn) {
+        if let Some((other, _)) = &curve.of {
+            page.heading(format!("{name} by {} and {}", plain(&curve.x), plain(other)));
+        }
         page.push(Block::Drawing(plot(lines, &plain(&curve.x), &name)));
     }
 }

@@ -98,7 +98,7 @@ impl Results {
         self.metadata[1].lines().collect()
     }
 
-    /// Names of the columns that are figures: numbers that came out, without the ends of their intervals.
+    /// Names of the columns that are figures: numbers that came out, without the ends of their intervals and without how they were measured.
     pub fn figures(&self) -> Vec<&str> {
         let axes: HashSet<String> = self.axes().into_iter().map(axis_name).collect();
         let has = |name: String| self.columns.iter().any(|column| column.name == name);
@@ -108,7 +108,7 @@ impl Results {
         };
         let figures = self.columns.iter().filter(|column| matches!(column.cells, Cells::Float(_)));
         let figures = figures.map(|column| &*column.name);
-        figures.filter(|name| !axes.contains(*name) && !is_end(name)).collect()
+        figures.filter(|name| !axes.contains(*name) && !is_end(name) && !name.starts_with("runs_")).collect()
     }
 
     /// Calls `each` with these columns of each part. Points that another part had have no rows again, and a column that a part

@@ -90,8 +90,8 @@ pub struct AxisValue {
 pub struct Curve {
     /// The axis's field.
     pub x: String,
-    /// The other axis with its value; empty if there is no other.
-    pub name: String,
+    /// The other axis's field, and its value; `None` if there is no other.
+    pub of: Option<(String, String)>,
     /// Numbers of the axis, and the figure.
     pub points: Vec<(f64, Estimate)>,
 }
@@ -308,10 +308,10 @@ fn curves(groups: &[Sample], fields: &[String], values: &[&Values]) -> Vec<Curve
         let mut points: Vec<(f64, Estimate)> =
             of_line.map(|group| (numbers[group.places[x] as usize], group.figure)).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let name = line
+        let of = line
             .zip(other)
-            .map(|(line, other)| format!("{} = {}", fields[other], values[other].texts[line as usize]));
-        Curve { x: fields[x].clone(), name: name.unwrap_or_default(), points }
+            .map(|(line, other)| (fields[other].clone(), values[other].texts[line as usize].clone()));
+        Curve { x: fields[x].clone(), of, points }
     };
     match other {
         None => vec![curve(None)],

@@ -158,8 +158,8 @@ fn a_summary_takes_seeds_together_and_each_point_once() {
         ["60", "299", "1200"]
     );
     assert_eq!(
-        figure.curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>(),
-        ["engine.in_flight_max = 1", "engine.in_flight_max = 34"]
+        figure.curves.iter().map(|curve| curve.of.clone().unwrap().1).collect::<Vec<_>>(),
+        ["1", "34"]
     );
     let curve: Vec<f64> = figure.curves[1].points.iter().map(|(x, _)| *x).collect();
     assert_eq!(curve, [60.0, 299.0, 1200.0]);
