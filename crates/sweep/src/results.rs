@@ -1,5 +1,6 @@
 //! All parts of a sweep's results.
 
+use crate::key::Key;
 use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, axis_name};
 use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
 use std::collections::HashSet;
@@ -125,6 +126,10 @@ impl Results {
             let Some(Cells::Text(of_part)) =
                 file.columns(&[KEY]).map_err(failed)?.pop().map(|column| column.cells)
             else {
+                return Err(ResultsError::NoSweep { part: part.clone() });
+            };
+            let of_part = of_part.iter().map(|key| key.as_deref()?.parse::<Key>().ok());
+            let Some(of_part) = of_part.collect::<Option<Vec<Key>>>() else {
                 return Err(ResultsError::NoSweep { part: part.clone() });
             };
             let wanted: Vec<bool> = of_part.into_iter().map(|key| keys.insert(key)).collect();

@@ -101,6 +101,18 @@ fn any_field_is_an_axis() {
     }
 }
 
+/// The answer says the kernel, too.
+#[test]
+fn a_result_with_the_name_of_an_axis_has_a_column_of_its_own() {
+    let plan = read(&plan("memory-types.toml", "kernel = [\"2.6.18\", \"2.6.32\"]"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("part");
+    fs::write(&path, Table::of(&plan, "test 1.0").unwrap().parquet_bytes(&rows(&plan)).unwrap()).unwrap();
+    let columns = columns::TableFile::open(&path).unwrap().columns(&["kernel", "result_kernel"]).unwrap();
+    let texts = columns::Cells::Text(vec![Some("2.6.18".to_owned()), Some("2.6.32".to_owned())]);
+    assert_eq!(columns.iter().map(|column| &column.cells).collect::<Vec<_>>(), [&texts, &texts]);
+}
+
 #[test]
 fn a_point_without_an_answer_is_a_row_with_its_error() {
     // The page cache is not modelled.
