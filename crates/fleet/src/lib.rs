@@ -35,7 +35,7 @@ mod summary;
 mod table;
 mod tables;
 
-pub use capture::InputError;
+pub use capture::{InputError, inspect};
 pub use input::{Input, Inputs, Unlisted};
 pub use part::inputs_of_part;
 pub use summary::{Change, FindingCount, Odd, PathCount, Summary};
