@@ -49,6 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fleet",
         ],
     ),
+    ("python", &["host", "model", "fleet", "bench"]),
 ];
 
 /// Libraries that only some crates may know.
@@ -64,6 +65,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("io-uring", &["bench", "nvme"]),
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
+    ("pyo3", &["python"]),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {
