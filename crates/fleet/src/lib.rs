@@ -27,7 +27,6 @@
 #![forbid(unsafe_code)]
 
 mod capture;
-mod column;
 mod document;
 mod input;
 mod part;

@@ -1,11 +1,10 @@
 //! The tables, and their rows.
 
 use crate::capture::{Capture, InputError};
-use crate::column::{Cells, Column, parquet_bytes};
 use crate::document::{Adapter, Finding, Unseen};
 use crate::input::Input;
+use columns::{Cells, Column, parquet_bytes};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 
 /// The version of the tables' columns. It changes when a column is removed or changes its meaning.
 pub const SCHEMA: &str = "iotoll.fleet/1";
@@ -98,8 +97,7 @@ impl Rows {
             Table::Unseen => self.unseen(),
             Table::Errors => self.errors(made_by),
         };
-        let schema = KeyValue::new("iotoll.schema".to_owned(), SCHEMA.to_owned());
-        parquet_bytes(table.name(), &columns, made_by, vec![schema])
+        parquet_bytes(table.name(), &columns, made_by, &[("iotoll.schema", SCHEMA)])
     }
 
     fn hosts(&self) -> Vec<Column> {

@@ -3,13 +3,13 @@
 
 use crate::flame_file::FlameFile;
 use crate::peer_file::PeerFile;
+use crate::shard::Shard;
 use bench::net::{HostPort, INSTANCES_MAX, ListenAddress, NetTest};
 use bench::{Bytes, Scenario, Settings};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
 use host::memory::{MemoryType, PhysRange};
-use model::sweep::Shard;
 use nvme::takeover::Accepted;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -120,15 +120,58 @@ pub(crate) struct ModelRun {
 
 /// Run a model at every combination of values in a plan, on all cores; a killed run is resumed
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
   iotoll sweep experiments/sweep.toml --out results
+  iotoll sweep report results --html results.html
   sbatch --array=0-31 --wrap 'iotoll sweep plan.toml --out results \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
 
-Results are Parquet files DIR/part-*.parquet with a row for each point. Points that a file in DIR already has are not run again. \
-experiments/sweep.toml is an example of a plan. Needs a build with `--features sweep`.")]
+A plan is a machine as `iotoll model run` reads it, under [base], and fields of it with the values that they take, under [axes]: \
+experiments/sweep.toml is an example. Results are Parquet files DIR/part-*.parquet with a row for each point. Points that a file in DIR \
+already has are not run again. Needs a build with `--features sweep`.
+
+Exit status: 0 if all points have a result; 1 if some have an error instead; 2 on errors."
+)]
 pub(crate) struct Sweep {
+    #[command(subcommand)]
+    pub(crate) report: Option<SweepCommand>,
+    #[command(flatten)]
+    pub(crate) points: Option<SweepPoints>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SweepCommand {
+    Report(SweepReport),
+}
+
+/// Show a sweep on one page: what limits, and how a figure follows from each axis; or merge its files
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  iotoll sweep report results
+  iotoll sweep report results --figure latency_mean_ns --html results.html
+  iotoll sweep report results --merge results.parquet")]
+pub(crate) struct SweepReport {
+    /// Result to show, by the name of its column [default: a rate]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) figure: Option<String>,
+    /// Also write the report as an HTML page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write all rows as one Parquet file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) merge: Option<PathBuf>,
+    /// Folder of the results
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepPoints {
     /// Run only shard I of N: every Nth point, starting with point I, counted from 0
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: Shard,

@@ -32,6 +32,7 @@ mod progress;
 mod reproduce;
 #[cfg(test)]
 mod schemas;
+mod shard;
 #[cfg(test)]
 #[path = "../../../tests/skip.rs"]
 mod skip;

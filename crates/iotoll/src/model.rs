@@ -6,79 +6,13 @@ use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::prices;
 use anyhow::{Context, bail};
-use model::block::{BlockAnswer, BlockExperiment, JobsError};
-use model::flash_array::FlashArrayAnswer;
+use model::block::BlockExperiment;
+use model::infiniband::AdaptersExperiment;
 use model::infiniband::trace::Trace;
-use model::infiniband::{AdaptersAnswer, AdaptersExperiment};
-use model::memory_type::MemoryAnswer;
-use model::network::{HostsAnswer, HostsExperiment};
-use model::{Description, EngineAnswer, FileEvidence, PricedExperiment};
+use model::network::HostsExperiment;
+use model::{Answer, Description, Document, FileEvidence, PricedExperiment};
 use report::Page;
-use serde::Serialize;
 use std::path::PathBuf;
-
-/// The version of the document's layout.
-pub(crate) const SCHEMA: &str = "iotoll.model/3";
-
-/// What `iotoll model run --json` prints. `kind` names the one answer that is not null.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Document<'a> {
-    /// `iotoll.model/3`
-    schema: &'static str,
-    /// Name and version of the program.
-    made_by: &'static str,
-    /// The file of the experiment.
-    file: &'a str,
-    /// Which of the answers is given.
-    kind: Kind,
-    /// Where the values of the file come from.
-    evidence: &'a FileEvidence,
-    /// The answer about an adapter's DMA engine.
-    engine: Option<&'a EngineAnswer>,
-    /// The answer about memory types.
-    memory_types: Option<&'a MemoryAnswer>,
-    /// The answer about two hosts and their network.
-    network: Option<&'a HostsAnswer>,
-    /// The answer about a host with a disk.
-    block: Option<&'a BlockAnswer>,
-    /// The answer about a host with a flash array.
-    flash_array: Option<&'a FlashArrayAnswer>,
-    /// The answer about InfiniBand adapters.
-    infiniband: Option<&'a AdaptersAnswer>,
-}
-
-/// The kind of machine that an experiment describes.
-#[derive(Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-enum Kind {
-    Engine,
-    MemoryTypes,
-    Network,
-    Block,
-    FlashArray,
-    Infiniband,
-}
-
-impl<'a> Document<'a> {
-    /// A document in which all answers are null.
-    fn new(file: &'a str, kind: Kind, evidence: &'a FileEvidence) -> Self {
-        Self {
-            schema: SCHEMA,
-            made_by: program_version(),
-            file,
-            kind,
-            evidence,
-            engine: None,
-            memory_types: None,
-            network: None,
-            block: None,
-            flash_array: None,
-            infiniband: None,
-        }
-    }
-}
 
 /// Runs `iotoll model run` or `iotoll model list`.
 pub(crate) fn run(command: &Model) -> anyhow::Result<Outcome> {
@@ -97,48 +31,40 @@ fn run_experiment(args: &ModelRun) -> anyhow::Result<Outcome> {
         bail!("{file} describes {problem}");
     }
     let (description, evidence) = with_prices(description, text, &args.prices, &file)?;
-    match description {
-        Description::Engine(engine) => {
-            let answer = engine.run().with_context(|| file.clone())?;
-            let document =
-                Document { engine: Some(&answer), ..Document::new(&file, Kind::Engine, &evidence) };
-            print_answer(args, &document, || report::model_answer(&answer, &file, &evidence))
-        }
-        Description::Memory(memory) => {
-            let answer = memory.run()?;
-            let document = Document {
-                memory_types: Some(&answer),
-                ..Document::new(&file, Kind::MemoryTypes, &evidence)
-            };
-            print_answer(args, &document, || report::memory_answer(&answer, &file, &evidence))
-        }
-        Description::Hosts(hosts) => {
-            let answer = with_profile(*hosts, args)?.run().with_context(|| file.clone())?;
-            let document =
-                Document { network: Some(&answer), ..Document::new(&file, Kind::Network, &evidence) };
-            print_answer(args, &document, || report::hosts_answer(&answer, &file, &evidence))
-        }
-        Description::Block(host) => {
-            let answer = with_jobs(*host, args)?.run().map_err(|error| match error {
-                JobsError::Block(error) => anyhow::Error::from(error).context(file.clone()),
-                // Those of a job file name it.
-                error @ (JobsError::Fio(_) | JobsError::NotModelled { .. }) => error.into(),
-            })?;
-            let document = Document { block: Some(&answer), ..Document::new(&file, Kind::Block, &evidence) };
-            print_answer(args, &document, || report::block_answer(&answer, &file, &evidence))
-        }
-        Description::FlashArray(host) => {
-            let answer = host.run().with_context(|| file.clone())?;
-            let document =
-                Document { flash_array: Some(&answer), ..Document::new(&file, Kind::FlashArray, &evidence) };
-            print_answer(args, &document, || report::flash_array_answer(&answer, &file, &evidence))
-        }
+    let description = with_load(description, args, &file)?;
+    let answer = description.run().map_err(|error| match error.names_its_file() {
+        true => anyhow::Error::from(error),
+        false => anyhow::Error::from(error).context(file.clone()),
+    })?;
+    if args.json {
+        output::print_json(&Document::new(&answer, &file, &evidence, program_version()))?;
+    } else {
+        output::print_page(&page(&answer, &file, &evidence))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// The experiment with the load of another file, if an option names one.
+fn with_load(description: Description, args: &ModelRun, file: &str) -> anyhow::Result<Description> {
+    Ok(match description {
+        Description::Hosts(hosts) => Description::Hosts(Box::new(with_profile(*hosts, args)?)),
+        Description::Block(host) => Description::Block(Box::new(with_jobs(*host, args)?)),
         Description::Adapters(adapters) => {
-            let answer = with_trace(*adapters, args, &file)?.run()?;
-            let document =
-                Document { infiniband: Some(&answer), ..Document::new(&file, Kind::Infiniband, &evidence) };
-            print_answer(args, &document, || report::adapters_answer(&answer, &file, &evidence))
+            Description::Adapters(Box::new(with_trace(*adapters, args, file)?))
         }
+        other => other,
+    })
+}
+
+/// An answer for people.
+fn page(answer: &Answer, file: &str, evidence: &FileEvidence) -> Page {
+    match answer {
+        Answer::Engine(answer) => report::model_answer(answer, file, evidence),
+        Answer::MemoryTypes(answer) => report::memory_answer(answer, file, evidence),
+        Answer::Network(answer) => report::hosts_answer(answer, file, evidence),
+        Answer::Block(answer) => report::block_answer(answer, file, evidence),
+        Answer::FlashArray(answer) => report::flash_array_answer(answer, file, evidence),
+        Answer::Infiniband(answer) => report::adapters_answer(answer, file, evidence),
     }
 }
 
@@ -210,20 +136,6 @@ fn with_profile(hosts: HostsExperiment, args: &ModelRun) -> anyhow::Result<Hosts
     let Some(path) = &args.profile else { return Ok(hosts) };
     let profile = input::read_profile(path, &args.variables.iter().cloned().collect())?;
     Ok(hosts.with_profile(&profile)?)
-}
-
-/// Prints the answer as JSON or as a page.
-fn print_answer(
-    args: &ModelRun,
-    document: &Document<'_>,
-    page: impl FnOnce() -> Page,
-) -> anyhow::Result<Outcome> {
-    if args.json {
-        output::print_json(document)?;
-    } else {
-        output::print_page(&page())?;
-    }
-    Ok(Outcome::Fine)
 }
 
 /// Prints the names of the studies, one per line.

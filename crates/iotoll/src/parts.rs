@@ -1,9 +1,9 @@
 //! Folders of Parquet files, which are named by a hash of their bytes, and locks on shards, whose results they are.
 
 use crate::pending_file::PendingFile;
+use crate::shard::Shard;
 use crate::whole_file::mode_by_umask;
 use anyhow::{Context, bail};
-use model::sweep::Shard;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -33,6 +33,11 @@ impl PartFolder {
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("can't create {}", path.display()))?;
         Ok(Self { path: path.to_owned() })
+    }
+
+    /// A folder that is read only.
+    pub(crate) fn existing(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// Paths of all parts, of any shard, sorted by name.

@@ -1,18 +1,19 @@
 //! `iotoll sweep`: runs a model at every point of a plan on all cores, and writes the results as Parquet files.
 
-mod part;
-
-use crate::cli::Sweep;
+use crate::cli::{Sweep, SweepCommand, SweepPoints, SweepReport};
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::parts::{PartFolder, ShardLock};
+use crate::parts::{PartFolder, ShardLock, hash};
+use crate::whole_file::WholeFile;
+use ::sweep::{Key, Plan, Results, Row, Summary, Table};
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::sweep::{Key, Plan, Point, VERSION};
-use part::{Row, Table, part_name};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time between two Parquet files. A killed run loses the results since the last one.
@@ -57,29 +58,59 @@ struct Counts {
     skipped: usize,
     /// Points that this run finished.
     done: usize,
+    /// Those of them that have an error instead of a result.
+    errors: usize,
     /// Parquet files that this run wrote.
     parts_written: usize,
 }
 
-/// Runs the unfinished points of the plan's shard, writes their results, and prints a summary.
+/// Runs a plan, or shows its results.
 pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
+    match (&args.report, &args.points) {
+        (Some(SweepCommand::Report(args)), _) => show(args),
+        (None, Some(args)) => run_plan(args),
+        (None, None) => bail!("expected a plan and --out, or `report`"),
+    }
+}
+
+/// Prints the page of a sweep, and writes it as HTML; writes all its rows as one file.
+fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
+    let results = Results::open(PartFolder::existing(&args.folder).parts()?)
+        .with_context(|| format!("can't read the results in {}", args.folder.display()))?;
+    let summary = Summary::of(&results, args.figure.as_deref())?;
+    if let Some(path) = &args.merge {
+        let mut file = WholeFile::create(path)?;
+        results.merge(&mut file, program_version()).with_context(|| path.display().to_string())?;
+        file.save()?;
+    }
+    let page = report::sweep_summary(&summary, &args.folder.display().to_string());
+    if let Some(path) = &args.html {
+        WholeFile::write(path, report::html(&page, "iotoll · sweep", program_version()).as_bytes())?;
+    }
+    output::print_page(&page)?;
+    Ok(Outcome::Fine)
+}
+
+/// Runs the unfinished points of the plan's shard, writes their results, and prints a summary.
+fn run_plan(args: &SweepPoints) -> anyhow::Result<Outcome> {
     let file = args.plan.display().to_string();
     let text = input::read_text(&args.plan, input::DESCRIPTION_BYTES_MAX, "plan")?;
     let plan = Plan::read(&text, &file)?;
     check_points(&plan)?;
-    let table = Table::of(&plan)?;
+    let table = Table::of(&plan, program_version())?;
     let _lock = ShardLock::take(&args.out, args.shard)?;
     let folder = PartFolder::open(&args.out)?;
     let finished = finished_keys(&folder, &table)?;
     let positions: Vec<u64> = args.shard.positions(plan.len()).collect();
     let todo = unfinished_points(&plan, &positions, &finished)?;
     let began = Instant::now();
-    let parts_written = run_points(&plan, &todo, &table, &folder)?;
+    let (errors, parts_written) = run_points(&plan, &todo, &table, &folder)?;
     let counts = Counts {
         points: plan.len(),
         points_of_shard: positions.len(),
         skipped: positions.len() - todo.len(),
         done: todo.len(),
+        errors,
         parts_written,
     };
     print_summary(args, &plan, counts, began.elapsed())
@@ -95,9 +126,28 @@ fn check_points(plan: &Plan) -> anyhow::Result<()> {
 fn finished_keys(folder: &PartFolder, table: &Table) -> anyhow::Result<HashSet<Key>> {
     let mut finished = HashSet::new();
     for part in folder.parts()? {
-        finished.extend(table.keys(&part)?);
+        check_part(&part)?;
+        finished.extend(table.keys(&part).with_context(|| part.display().to_string())?);
     }
     Ok(finished)
+}
+
+/// Fails if a Parquet file's bytes do not match the hash in its name.
+fn check_part(part: &Path) -> anyhow::Result<()> {
+    let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
+    let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
+    if name != expected.as_str() {
+        bail!(
+            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and what it has runs again",
+            part.display()
+        );
+    }
+    Ok(())
+}
+
+/// The name of a part with these bytes.
+fn part_name(bytes: &[u8]) -> String {
+    format!("part-{}.parquet", hash(&[bytes]))
 }
 
 /// Those of `positions` whose points are not finished.
@@ -111,17 +161,25 @@ fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) ->
     todo.collect()
 }
 
-/// Runs the points at the positions `todo`. Returns the number of Parquet files written.
-fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &PartFolder) -> anyhow::Result<usize> {
+/// Runs the points at the positions `todo`. Returns how many have an error, and the number of Parquet files written.
+fn run_points(
+    plan: &Plan,
+    todo: &[u64],
+    table: &Table,
+    folder: &PartFolder,
+) -> anyhow::Result<(usize, usize)> {
     let bar = ProgressBar::new(todo.len() as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {percent:>3} % {pos}/{len} points {elapsed}, {eta} left",
     )?);
-    let (mut rows, mut parts, mut written) = (Vec::new(), 0, Instant::now());
+    let (mut rows, mut errors, mut parts, mut written) = (Vec::new(), 0, 0, Instant::now());
     let mut left = todo.len();
     for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
-        let ran: Vec<Row> =
-            batch.par_iter().map(|position| run_point(plan, *position)).collect::<Result<_, _>>()?;
+        let ran: Vec<Row> = batch
+            .par_iter()
+            .map(|position| Ok(plan.point(*position)?.run()))
+            .collect::<anyhow::Result<_>>()?;
+        errors += ran.iter().filter(|row| row.outcome.is_err()).count();
         rows.extend(ran);
         left -= batch.len();
         bar.inc(batch.len() as u64);
@@ -134,23 +192,22 @@ fn run_points(plan: &Plan, todo: &[u64], table: &Table, folder: &PartFolder) -> 
         }
     }
     bar.finish_and_clear();
-    Ok(parts)
-}
-
-/// Runs the point at a position.
-fn run_point(plan: &Plan, position: u64) -> anyhow::Result<Row> {
-    let Point { key, values, experiment } = plan.point(position)?;
-    Ok(Row { key, values, answer: experiment.run_once() })
+    Ok((errors, parts))
 }
 
 /// Prints the number of points and Parquet files as text or JSON.
-fn print_summary(args: &Sweep, plan: &Plan, counts: Counts, elapsed: Duration) -> anyhow::Result<Outcome> {
+fn print_summary(
+    args: &SweepPoints,
+    plan: &Plan,
+    counts: Counts,
+    elapsed: Duration,
+) -> anyhow::Result<Outcome> {
     let out = args.out.display().to_string();
     if args.json {
         output::print_json(&Document {
             schema: SCHEMA,
             made_by: program_version(),
-            model: VERSION,
+            model: plan.version()?,
             plan: args.plan.display().to_string(),
             what: plan.what(),
             out,
@@ -158,13 +215,14 @@ fn print_summary(args: &Sweep, plan: &Plan, counts: Counts, elapsed: Duration) -
             counts,
         })?;
     } else {
-        let Counts { points, points_of_shard, skipped, done, parts_written } = counts;
+        let Counts { points, points_of_shard, skipped, done, errors, parts_written } = counts;
         let seconds = elapsed.as_secs_f64();
         output::print_text(&format!(
-            "{points} points, {points_of_shard} of shard {}: {skipped} finished before, {done} done in {seconds:.1} s\n\
+            "{points} points, {points_of_shard} of shard {}: {skipped} finished before, {done} done in {seconds:.1} s, \
+             {errors} with errors\n\
              {parts_written} parts written to {out}",
             args.shard
         ))?;
     }
-    Ok(Outcome::Fine)
+    Ok(if counts.errors > 0 { Outcome::Findings } else { Outcome::Fine })
 }

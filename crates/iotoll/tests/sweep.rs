@@ -30,7 +30,7 @@ fn document(output: &Output) -> serde_json::Value {
 /// Points of the shard, skipped, done, and parts written.
 fn counts(plan: &Path, out: &Path, more: &[&str]) -> [u64; 4] {
     let document = document(&sweep(plan, out, more).arg("--json").output().unwrap());
-    assert_eq!(document["schema"], "iotoll.sweep/1");
+    assert_eq!((&document["schema"], &document["errors"]), (&"iotoll.sweep/1".into(), &0.into()));
     ["points_of_shard", "skipped", "done", "parts_written"].map(|name| document[name].as_u64().unwrap())
 }
 
@@ -43,12 +43,20 @@ fn parts(out: &Path) -> Vec<PathBuf> {
 fn rows(out: &Path) -> BTreeMap<String, String> {
     let mut rows = BTreeMap::new();
     for part in parts(out) {
-        for row in SerializedFileReader::new(File::open(part).unwrap()).unwrap() {
-            let row = row.unwrap();
-            let key = row.get_column_iter().next().unwrap().1.to_string();
-            let twice = rows.insert(key, row.to_string());
-            assert_eq!(twice, None);
+        for (key, row) in rows_of(&part) {
+            assert_eq!(rows.insert(key, row), None);
         }
+    }
+    rows
+}
+
+/// The rows of a file by key. Fails if a key is there twice.
+fn rows_of(file: &Path) -> BTreeMap<String, String> {
+    let mut rows = BTreeMap::new();
+    for row in SerializedFileReader::new(File::open(file).unwrap()).unwrap() {
+        let row = row.unwrap();
+        let key = row.get_column_iter().next().unwrap().1.to_string();
+        assert_eq!(rows.insert(key, row.to_string()), None);
     }
     rows
 }
@@ -147,21 +155,21 @@ fn columns_have_types_and_units_and_parts_say_where_they_come_from() {
         "engine_operation BYTE_ARRAY",
         "engine_window_bytes INT64",
         "iommu_entries INT64",
-        "iommu_walk_ns DOUBLE",
-        "latency_mean_ns DOUBLE",
-        "transfers_per_second DOUBLE",
-        "gigabits_per_second DOUBLE",
-        "miss_share DOUBLE",
-        "limit BYTE_ARRAY",
+        "iommu_walk_ns INT64",
+        "error BYTE_ARRAY",
     ];
-    assert_eq!(columns, expected);
+    assert_eq!(columns[..7], expected);
+    for figure in ["latency_mean_ns", "transfers_per_second", "miss_share", "limit"] {
+        let kind = if figure == "limit" { "BYTE_ARRAY" } else { "DOUBLE" };
+        assert!(columns.contains(&format!("{figure} {kind}")), "{figure} is not in {columns:?}");
+    }
     let said: BTreeMap<_, _> = metadata
         .key_value_metadata()
         .unwrap()
         .iter()
         .map(|pair| (pair.key.as_str(), pair.value.clone().unwrap()))
         .collect();
-    assert_eq!(said["iotoll.model"], "engine/2");
+    assert_eq!(said["iotoll.model"], "engine/3");
     assert!(said["iotoll.plan"].starts_with("reads of 64 bytes behind an IOTLB"));
     assert_eq!(said["iotoll.base"].len(), 32);
     let operations: BTreeSet<_> =
@@ -238,4 +246,59 @@ fn a_folder_that_cannot_be_made_is_exit_two() {
     let output = sweep(&small(folder.path()), Path::new("/dev/null/out"), &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("can't create /dev/null/out"));
+}
+
+#[test]
+fn a_report_shows_a_figure_by_each_axis_and_merges_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, out) = (small(folder.path()), folder.path().join("out"));
+    let report = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_iotoll"));
+        command.arg("sweep").arg("report").arg(&out).args(more).output().unwrap()
+    };
+    let none = report(&[]);
+    assert_eq!((none.status.code(), none.stdout.len()), (Some(2), 0));
+    for shard in ["0/2", "1/2"] {
+        counts(&plan, &out, &["--shard", shard]);
+    }
+    let (html, merged) = (folder.path().join("page.html"), folder.path().join("merged.parquet"));
+    let more = [
+        "--figure",
+        "latency_mean_ns",
+        "--html",
+        html.to_str().unwrap(),
+        "--merge",
+        merged.to_str().unwrap(),
+    ];
+    let shown = report(&more);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    let said = text(&shown.stdout);
+    for expected in ["16 points, all with a result", "latency_mean_ns by engine.in_flight_max", "What limits"]
+    {
+        assert!(said.contains(expected), "{expected} is not in {said}");
+    }
+    assert!(fs::read_to_string(&html).unwrap().contains("latency_mean_ns by iommu.entries"));
+    assert_eq!(rows_of(&merged).len(), 16);
+    assert_eq!(rows_of(&merged).into_keys().collect::<Vec<_>>(), rows(&out).into_keys().collect::<Vec<_>>());
+    let wrong = report(&["--figure", "speed"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("no figure speed; expected one of "));
+}
+
+#[test]
+fn a_point_without_an_answer_is_exit_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, out) = (folder.path().join("jobs.toml"), folder.path().join("out"));
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/nvme.toml");
+    let mut base: toml::Table = fs::read_to_string(example).unwrap().parse().unwrap();
+    base.remove("what");
+    base.insert("seeds".to_owned(), 1.into());
+    let jobs = ["[a]\nrw=randread\ndirect=1\n", "[a]\nrw=randread\n"];
+    let mut file: toml::Table = format!("what = \"jobs\"\n[axes]\njobs = {jobs:?}").parse().unwrap();
+    file.insert("base".to_owned(), base.into());
+    fs::write(&plan, file.to_string()).unwrap();
+    let output = sweep(&plan, &out, &["--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["done"], &document["errors"]), (&2.into(), &1.into()));
 }

@@ -1,17 +1,50 @@
 //! Determines which kind of experiment a user's file describes.
 
+use crate::answer::Kind;
 use crate::block::BlockExperiment;
 use crate::experiment::Experiment;
 use crate::flash_array::FlashArrayExperiment;
 use crate::infiniband::AdaptersExperiment;
 use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
-use crate::user_file::ExperimentError;
+use crate::user_file::{ExperimentError, InvalidField};
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use toll::TomlText;
 
 /// Tables that only files of another kind have: the kind, and the command that runs it.
 const OTHER_KINDS: [(&str, &str, &str); 2] =
     [("about", "study", "iotoll reproduce"), ("axes", "sweep", "iotoll sweep")];
+
+/// What is wrong with a table that should describe an experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// Fields are missing, unknown or of another type.
+    #[error("{}", .0.to_string().trim_end().replace('\n', "; "))]
+    Form(toml::de::Error),
+    /// A field is out of range.
+    #[error("{field} is {value}; expected {expected}")]
+    Value {
+        /// Its dotted name.
+        field: Cow<'static, str>,
+        /// Its value.
+        value: String,
+        /// Allowed values.
+        expected: Cow<'static, str>,
+    },
+}
+
+impl From<toml::de::Error> for TableError {
+    fn from(error: toml::de::Error) -> Self {
+        Self::Form(error)
+    }
+}
+
+impl From<InvalidField> for TableError {
+    fn from(InvalidField { field, value, expected }: InvalidField) -> Self {
+        Self::Value { field, value, expected }
+    }
+}
 
 /// An experiment, by kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,22 +75,50 @@ impl Description {
                 return Err(ExperimentError::OtherKind { file: file.to_owned(), kind, command });
             }
         }
-        if table.contains_key("client") {
-            return HostsExperiment::read(text, file).map(Box::new).map(Self::Hosts);
+        Ok(match Kind::of(&table) {
+            Kind::Network => Self::Hosts(Box::new(HostsExperiment::read(text, file)?)),
+            Kind::Block => Self::Block(Box::new(BlockExperiment::read(text, file)?)),
+            Kind::FlashArray => Self::FlashArray(Box::new(FlashArrayExperiment::read(text, file)?)),
+            Kind::MemoryTypes => Self::Memory(Box::new(MemoryExperiment::read(text, file)?)),
+            Kind::Infiniband => Self::Adapters(Box::new(AdaptersExperiment::read(text, file)?)),
+            Kind::Engine => Self::Engine(Box::new(Experiment::read(text, file)?)),
+        })
+    }
+
+    /// The experiment that a table describes.
+    ///
+    /// # Errors
+    /// [`TableError`]
+    pub fn from_table(table: toml::Table) -> Result<Self, TableError> {
+        fn experiment<T: DeserializeOwned>(
+            table: toml::Table,
+            invalid: impl Fn(&T) -> Option<InvalidField>,
+        ) -> Result<Box<T>, TableError> {
+            let experiment: T = table.try_into()?;
+            invalid(&experiment).map_or_else(|| Ok(Box::new(experiment)), |field| Err(field.into()))
         }
-        if table.contains_key("jobs") {
-            return BlockExperiment::read(text, file).map(Box::new).map(Self::Block);
-        }
-        if table.contains_key("array") {
-            return FlashArrayExperiment::read(text, file).map(Box::new).map(Self::FlashArray);
-        }
-        if table.contains_key("mtrr") {
-            return MemoryExperiment::read(text, file).map(Box::new).map(Self::Memory);
-        }
-        if table.contains_key("adapter") {
-            return AdaptersExperiment::read(text, file).map(Box::new).map(Self::Adapters);
-        }
-        Experiment::read(text, file).map(Box::new).map(Self::Engine)
+        Ok(match Kind::of(&table) {
+            Kind::Network => Self::Hosts(experiment(table, HostsExperiment::invalid_field)?),
+            Kind::Block => Self::Block(experiment(table, BlockExperiment::invalid_field)?),
+            Kind::FlashArray => Self::FlashArray(experiment(table, FlashArrayExperiment::invalid_field)?),
+            Kind::MemoryTypes => Self::Memory(experiment(table, MemoryExperiment::invalid_field)?),
+            Kind::Infiniband => Self::Adapters(experiment(table, AdaptersExperiment::invalid_field)?),
+            Kind::Engine => Self::Engine(experiment(table, Experiment::invalid_field)?),
+        })
+    }
+}
+
+impl Kind {
+    /// The kind of machine that a table describes.
+    fn of(table: &toml::Table) -> Self {
+        let own = [
+            ("client", Self::Network),
+            ("jobs", Self::Block),
+            ("array", Self::FlashArray),
+            ("mtrr", Self::MemoryTypes),
+            ("adapter", Self::Infiniband),
+        ];
+        own.into_iter().find(|(key, _)| table.contains_key(*key)).map_or(Self::Engine, |(_, kind)| kind)
     }
 }
 

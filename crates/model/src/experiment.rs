@@ -1,6 +1,6 @@
 //! An experiment of a user: a file that describes an engine, its link and its IOMMU.
 
-use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};
+use crate::engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run_steady};
 use crate::iommu::Hardware;
 use crate::link::Link;
 use crate::part::Part;
@@ -27,8 +27,7 @@ pub struct Experiment {
     /// Of all random choices of the first run.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Number of runs, with consecutive seeds. A point of a sweep has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Number of runs, with consecutive seeds.
     pub seeds: Option<u32>,
     /// Transfers that are measured, after those that fill the IOTLB.
     #[serde(default = "default_transfers")]
@@ -98,26 +97,6 @@ pub struct EngineAnswer {
     pub limit: String,
 }
 
-/// What came out of one run, and what limits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Answer {
-    /// What it is about.
-    pub what: String,
-    /// Mean time of a transfer.
-    pub latency_mean_ns: f64,
-    /// Transfers in a second.
-    pub transfers_per_second: f64,
-    /// Payload in a second.
-    pub gigabits_per_second: f64,
-    /// Of lookups, those that missed.
-    pub miss_share: f64,
-    /// How busy each part was, 0 to 1, and how many transfers were in flight of those that could be.
-    pub parts: Vec<Part>,
-    /// The part that has no more to give.
-    pub limit: String,
-}
-
 impl Experiment {
     /// Reads a file's text; `file` is its name, for errors.
     ///
@@ -160,22 +139,6 @@ impl Experiment {
             limit: limit(&parts),
             parts,
         })
-    }
-
-    /// Runs it once, and measures exactly its transfers: a point of a sweep.
-    pub fn run_once(&self) -> Answer {
-        let setup = self.setup();
-        let outcome = run(&setup);
-        let parts = parts(&outcome, &setup);
-        Answer {
-            what: self.what.clone(),
-            latency_mean_ns: outcome.latency_mean.as_ns_f64(),
-            transfers_per_second: outcome.transfers_per_second,
-            gigabits_per_second: outcome.gigabits_per_second(setup.transfer_bytes),
-            miss_share: outcome.miss_share,
-            limit: limit(&parts),
-            parts,
-        }
     }
 
     fn setup(&self) -> Setup {

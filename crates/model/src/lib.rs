@@ -33,6 +33,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod area_forecasts;
 pub mod block;
 pub mod command_queue;
@@ -62,18 +63,18 @@ mod serial_server;
 mod slab;
 mod steady;
 mod studies;
-pub mod sweep;
 mod taken_price;
 mod user_file;
 
 /// Profiles of uperf, which two hosts run.
 pub use uperf;
 
+pub use answer::{Answer, DOCUMENT_SCHEMA, Document, Kind, RunError};
 pub use area_forecasts::area_forecasts;
-pub use description::Description;
+pub use description::{Description, TableError};
 pub use engine::{IommuSetup, Operation, Outcome, Setup, TRANSFERS, run, run_steady};
 pub use evidence_share::EvidenceShare;
-pub use experiment::{Answer, Engine, EngineAnswer, Experiment, Iommu};
+pub use experiment::{Engine, EngineAnswer, Experiment, Iommu};
 pub use figure_kind::FigureKind;
 pub use file_evidence::FileEvidence;
 pub use iommu::Hardware;

@@ -26,6 +26,8 @@ mod page;
 mod render;
 mod reproductions;
 mod sheets;
+#[cfg(feature = "sweep")]
+mod sweep_summary;
 
 pub use answers::{
     adapters_answer, block_answer, flash_array_answer, hosts_answer, memory_answer, model_answer,
@@ -50,6 +52,8 @@ pub use render::terminal::style::Style;
 pub use render::terminal::text;
 pub use reproductions::{Stories, drawings, reproductions};
 pub use sheets::{LabPreset, lab_list, toll_comparison, toll_difference, toll_sheet};
+#[cfg(feature = "sweep")]
+pub use sweep_summary::sweep_summary;
 
 /// The example in the README.
 #[cfg(doctest)]

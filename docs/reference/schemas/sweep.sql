@@ -2,6 +2,7 @@
 -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.
 CREATE TABLE "sweep" AS SELECT * FROM read_json('sweep.ndjson', columns = {
     "done": 'BIGINT',
+    "errors": 'BIGINT',
     "made_by": 'VARCHAR',
     "model": 'VARCHAR',
     "out": 'VARCHAR',

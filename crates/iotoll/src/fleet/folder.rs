@@ -2,9 +2,9 @@
 
 use crate::inspect::program_version;
 use crate::parts::{PartFolder, ShardLock, hash};
+use crate::shard::Shard;
 use ::fleet::{Input, Rows, Table, inputs_of_part};
 use anyhow::Context;
-use model::sweep::Shard;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;

@@ -303,7 +303,7 @@ impl FlashArrayExperiment {
     }
 
     /// The first invalid field.
-    fn invalid_field(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);
         let own = [
             InvalidField::unless(is_time(self.warm_up_us), "warm_up_us", self.warm_up_us, "1 to 1e7"),

@@ -410,7 +410,7 @@ impl AdaptersExperiment {
     }
 
     /// The first value that no machine has.
-    fn invalid_field(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let loads = usize::from(self.verbs.is_some()) + usize::from(self.processes.is_some());
         InvalidField::unless(loads == 1, "what is done", loads, "one of [verbs] and [processes]")
             .or_else(|| InvalidField::unless_count("seeds", self.seeds.into(), SEEDS_MAX.into()))

@@ -119,7 +119,7 @@ impl MemoryExperiment {
         user_file::read(text, file, Self::invalid_field)
     }
 
-    fn invalid_field(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let mapping_source = match self.mapping_source() {
             Ok(mapping_source) => mapping_source,
             Err(wrong) => return Some(wrong),

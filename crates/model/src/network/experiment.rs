@@ -283,7 +283,7 @@ impl HostsExperiment {
     }
 
     /// The first value that no machine has.
-    fn invalid_field(&self) -> Option<InvalidField> {
+    pub(crate) fn invalid_field(&self) -> Option<InvalidField> {
         let WireFile { gigabits_per_second, mtu_bytes, latency_ns } = self.wire;
         let is_rate = (0.001..=10_000.0).contains(&gigabits_per_second);
         let is_time = |us: f64| (1.0..=TIME_MAX_US).contains(&us);

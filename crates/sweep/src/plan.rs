@@ -1,9 +1,8 @@
 //! A plan: what its file says, and the points that follow.
 
-use super::fields::{Fields, Value};
-use super::key::Key;
-use crate::experiment::Experiment;
-use crate::user_file::InvalidField;
+use crate::key::{Key, version};
+use crate::value::{Value, canonical};
+use model::{Description, TableError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use toll::{TomlProblem, TomlText};
@@ -40,7 +39,7 @@ pub struct Point {
     /// The axes' values, in their order.
     pub values: Vec<Value>,
     /// What to run.
-    pub experiment: Experiment,
+    pub description: Description,
 }
 
 /// What is wrong with a plan.
@@ -108,9 +107,6 @@ impl Plan {
         if base.insert("what".to_owned(), what.clone().into()).is_some() {
             return Err(wrong("base.what", "is of no machine", "what above [base]"));
         }
-        if base.contains_key("seeds") {
-            return Err(wrong("base.seeds", "has no effect", "an axis `seed`: a point is one run"));
-        }
         if axes.is_empty() {
             return Err(wrong("axes", "is empty", "a field with a list of values"));
         }
@@ -141,14 +137,23 @@ impl Plan {
         self.len
     }
 
+    /// The version of the model that the points are run by.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the first point is wrong.
+    pub fn version(&self) -> Result<&'static str, PlanError> {
+        Ok(version(self.description(0)?.kind()))
+    }
+
     /// The point at a place below [`Plan::len`]: axes by name, the last varying fastest, values as the file lists them.
     ///
     /// # Errors
     /// [`PlanError`] if no machine has these values together.
     pub fn point(&self, position: u64) -> Result<Point, PlanError> {
-        let (experiment, fields) = self.experiment(position)?;
-        let values = self.axes.iter().filter_map(|axis| fields.get(&axis.field).cloned()).collect();
-        Ok(Point { key: fields.key(), values, experiment })
+        let description = self.description(position)?;
+        let mut values: Vec<Value> = self.chosen(position).map(|(axis, value)| axis.value(value)).collect();
+        values.reverse();
+        Ok(Point { key: Key::of(version(description.kind()), self.fields(position)), values, description })
     }
 
     /// What all points have in common is known by this: plans whose axes differ in values alone have the same.
@@ -156,9 +161,11 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] if the first point is wrong.
     pub fn base_key(&self) -> Result<Key, PlanError> {
-        let (_, mut fields) = self.experiment(0)?;
-        self.axes.iter().for_each(|axis| fields.remove(&axis.field));
-        Ok(fields.key())
+        let mut fields = self.fields(0);
+        for axis in &self.axes {
+            set_field(&mut fields, &axis.field, false.into());
+        }
+        Ok(Key::of(self.version()?, fields))
     }
 
     /// Whether a machine has these values together.
@@ -166,36 +173,28 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] if not.
     pub fn check(&self, position: u64) -> Result<(), PlanError> {
-        self.checked_experiment(position).map(drop)
+        self.description(position).map(drop)
     }
 
-    /// The experiment at a point of the sweep, and its fields.
-    fn experiment(&self, position: u64) -> Result<(Experiment, Fields), PlanError> {
-        let experiment = self.checked_experiment(position)?;
-        let error = |error: toml::ser::Error| self.machine_error(position, &error.to_string());
-        let fields = Fields::of(&experiment).map_err(error)?;
-        Ok((experiment, fields))
-    }
-
-    /// The experiment at a point of the sweep, checked.
-    fn checked_experiment(&self, position: u64) -> Result<Experiment, PlanError> {
-        let mut table = self.base.clone();
+    /// The fields of the machine at a point.
+    fn fields(&self, position: u64) -> toml::Table {
+        let mut fields = self.base.clone();
         for (axis, value) in self.chosen(position) {
-            set_field(&mut table, &axis.field, value.clone());
+            set_field(&mut fields, &axis.field, value.clone());
         }
-        let experiment: Experiment = table
-            .try_into()
-            .map_err(|error: toml::de::Error| self.machine_error(position, &error.to_string()))?;
-        if let Some(InvalidField { field, value, expected }) = experiment.invalid_field() {
-            let place = self.place(position, &field);
-            return Err(PlanError::Value { place, field, value, expected });
-        }
-        Ok(experiment)
+        fields
     }
 
-    fn machine_error(&self, position: u64, problem: &str) -> PlanError {
-        let problem = problem.trim_end().replace('\n', "; ");
-        PlanError::Machine { place: self.place(position, "base"), problem }
+    /// The machine at a point.
+    fn description(&self, position: u64) -> Result<Description, PlanError> {
+        Description::from_table(self.fields(position)).map_err(|error| match error {
+            TableError::Value { field, value, expected } => {
+                PlanError::Value { place: self.place(position, &field), field, value, expected }
+            }
+            TableError::Form(_) => {
+                PlanError::Machine { place: self.place(position, "base"), problem: error.to_string() }
+            }
+        })
     }
 
     /// Each axis with its value at a place, the last first.
@@ -222,30 +221,22 @@ impl Plan {
         format!("{}:{line}: point {position} ({})", self.file, values.join(", "))
     }
 
-    /// Checks that every axis is a field of the experiment, and that no value is listed twice.
+    /// Checks that a machine has each value of each axis, and that no value is listed twice.
     fn check_values(&self) -> Result<(), PlanError> {
         let toml = TomlText::new(&self.text, &self.file);
         let mut stride = self.len;
         for axis in &self.axes {
+            if !set_field(&mut self.base.clone(), &axis.field, false.into()) {
+                let expected = "one that a machine has; elements of a list are counted from 0";
+                return Err(axis.invalid_field(toml, &self.file, "is no field of base", expected));
+            }
             stride /= axis.values.len() as u64;
             let mut seen = HashSet::new();
-            for at in 0..axis.values.len() {
-                let (_, fields) = self.experiment(at as u64 * stride)?;
-                let Some(value) = fields.get(&axis.field) else {
-                    return Err(axis.invalid_field(
-                        toml,
-                        &self.file,
-                        "is no field of base",
-                        "one that stands for a number or a word",
-                    ));
-                };
-                if !seen.insert(value.canonical()) {
-                    return Err(axis.invalid_field(
-                        toml,
-                        &self.file,
-                        &format!("has {value} twice"),
-                        "each value once",
-                    ));
+            for (at, value) in (0..).zip(&axis.values) {
+                self.check(at * stride)?;
+                if !seen.insert(canonical(value)) {
+                    let is = format!("has {} twice", Value::from(value));
+                    return Err(axis.invalid_field(toml, &self.file, &is, "each value once"));
                 }
             }
         }
@@ -261,9 +252,40 @@ impl Axis {
         if self.values.is_empty() {
             return Err(self.invalid_field(toml, file, "is empty", "a list of values"));
         }
-        match self.values.iter().find(|value| value.is_table() || value.is_array()) {
-            Some(value) => Err(self.invalid_field(toml, file, &format!("has {value}"), "numbers or words")),
+        match self.values.iter().find(|value| value.is_table() || value.is_datetime()) {
+            Some(value) => Err(self.invalid_field(
+                toml,
+                file,
+                &format!("has {value}"),
+                "numbers, words, booleans or lists",
+            )),
+            None => self.check_kinds(toml, file),
+        }
+    }
+
+    /// All values of an axis are of one column: numbers, words, or booleans.
+    fn check_kinds(&self, toml: TomlText<'_>, file: &str) -> Result<(), PlanError> {
+        let kind = |value: &toml::Value| match value {
+            toml::Value::Integer(_) | toml::Value::Float(_) => "numbers",
+            toml::Value::Boolean(_) => "booleans",
+            _ => "words",
+        };
+        let (first, values) = (kind(&self.values[0]), &self.values[1..]);
+        match values.iter().find(|value| kind(value) != first) {
+            Some(value) => {
+                Err(self.invalid_field(toml, file, &format!("has {value}"), &format!("{first} alone")))
+            }
             None => Ok(()),
+        }
+    }
+
+    /// A value of this axis. Numbers are of one type: if one has a fraction, all are floats.
+    fn value(&self, value: &toml::Value) -> Value {
+        match Value::from(value) {
+            Value::Integer(number) if self.values.iter().any(toml::Value::is_float) => {
+                Value::Float(number as f64)
+            }
+            value => value,
         }
     }
 
@@ -278,15 +300,35 @@ fn axes_error(file: &str, line: usize, place: &str, is: &str, expected: &str) ->
     PlanError::Axes { file, line, place, is, expected }
 }
 
-/// Sets a field by its dotted name. If the part before the dot names no table, reading the experiment reports it.
-fn set_field(table: &mut toml::Table, field: &str, value: toml::Value) {
+/// Sets a field by its dotted name, in which a number names an element of a list. False if what is before a dot is no table and no list
+/// with such an element.
+fn set_field(table: &mut toml::Table, field: &str, value: toml::Value) -> bool {
     let Some((above, below)) = field.split_once('.') else {
         table.insert(field.to_owned(), value);
-        return;
+        return true;
     };
     let inner = table.entry(above).or_insert_with(|| toml::Table::new().into());
-    if let toml::Value::Table(inner) = inner {
-        set_field(inner, below, value);
+    set_inner(inner, below, value)
+}
+
+fn set_inner(inner: &mut toml::Value, field: &str, value: toml::Value) -> bool {
+    match inner {
+        toml::Value::Table(inner) => set_field(inner, field, value),
+        toml::Value::Array(list) => {
+            let (place, below) =
+                field.split_once('.').map_or((field, None), |(place, below)| (place, Some(below)));
+            let Some(element) = place.parse().ok().and_then(|place: usize| list.get_mut(place)) else {
+                return false;
+            };
+            match below {
+                Some(below) => set_inner(element, below, value),
+                None => {
+                    *element = value;
+                    true
+                }
+            }
+        }
+        _ => false,
     }
 }
 

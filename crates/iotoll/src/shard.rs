@@ -1,28 +1,26 @@
-//! A part of a plan's points, for one of several machines.
+//! A part of the work, for one of several machines.
 
+use anyhow::ensure;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// Shard `index` of `count`, counted from 0: the points whose place, divided by `count`, leaves `index`.
+/// Shard `index` of `count`, counted from 0: what has a number or hash that, divided by `count`, leaves `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
+pub(crate) struct Shard {
     index: u64,
     count: u64,
 }
 
-/// A text that is no shard.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected I/N, I from 0 to N - 1")]
-pub struct NotAShard;
-
 impl Shard {
     /// Its places of `len`.
-    pub fn positions(self, len: u64) -> impl Iterator<Item = u64> {
+    #[cfg(any(feature = "sweep", test))]
+    pub(crate) fn positions(self, len: u64) -> impl Iterator<Item = u64> {
         (self.index..len).step_by(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
     /// Whether it has what has this hash.
-    pub fn has(self, hash: u64) -> bool {
+    #[cfg(feature = "fleet")]
+    pub(crate) fn has(self, hash: u64) -> bool {
         hash % self.count == self.index
     }
 }
@@ -34,13 +32,14 @@ impl Display for Shard {
 }
 
 impl FromStr for Shard {
-    type Err = NotAShard;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, NotAShard> {
-        let (index, count) = text.split_once('/').ok_or(NotAShard)?;
-        let number = |text: &str| text.parse::<u32>().map(u64::from).map_err(|_| NotAShard);
-        let (index, count) = (number(index)?, number(count)?);
-        if index < count { Ok(Self { index, count }) } else { Err(NotAShard) }
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let number = |text: &str| text.parse::<u32>().ok().map(u64::from);
+        let (index, count) = text.split_once('/').unwrap_or_default();
+        let (index, count) = number(index).zip(number(count)).unwrap_or_default();
+        ensure!(index < count, "expected I/N, I from 0 to N - 1");
+        Ok(Self { index, count })
     }
 }
 
@@ -63,7 +62,7 @@ mod tests {
     #[test]
     fn invalid_shards_are_refused() {
         for text in ["", "/", "1", "0/0", "2/2", "-1/2", "1/x", "0/4294967296", "0/1/2"] {
-            assert_eq!(text.parse::<Shard>(), Err(NotAShard), "{text}");
+            assert!(text.parse::<Shard>().is_err(), "{text}");
         }
     }
 }

@@ -1,0 +1,185 @@
+//! The page of a sweep: what limits, and how a figure follows from each axis.
+
+use crate::page::drawing::{Drawing, Kind, Line, Plot};
+use crate::page::fact::Fact;
+use crate::page::quantity::{count, figure};
+use crate::page::table::{Row, Table};
+use crate::page::{Block, Page};
+use escape::terminal::plain;
+use sweep::{AxisEffect, AxisValue, Curve, Figure, Group, Summary};
+use toll::Estimate;
+
+/// Columns for the names of facts.
+const NAMES: usize = 12;
+/// Values of an axis that are shown at most, and errors.
+const ROWS_MAX: usize = 50;
+
+/// A sweep on one page. `source` is the folder of its results.
+pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
+    let mut page = Page::titled(format!("Sweep: {}", plain(&summary.what)));
+    let failed: usize = summary.errors.values().sum();
+    let points = match failed {
+        0 => format!("{}, all with a result", count(summary.points, "point")),
+        _ => {
+            format!("{}, {failed} of them with an error instead of a result", count(summary.points, "point"))
+        }
+    };
+    page.facts(
+        vec![
+            Fact::known("results", &plain(source)),
+            Fact::known("model", &plain(&summary.model)),
+            Fact::known("points", &points),
+        ],
+        NAMES,
+    );
+    add_limits(&mut page, summary);
+    if let Some(figure) = &summary.figure {
+        add_effects(&mut page, figure);
+        add_curves(&mut page, figure);
+        add_extremes(&mut page, figure);
+        let others: Vec<String> =
+            summary.figures.iter().filter(|name| **name != figure.name).map(|name| plain(name)).collect();
+        if !others.is_empty() {
+            page.remark(format!("Other figures for --figure: {}", others.join(", ")));
+        }
+    }
+    add_errors(&mut page, summary);
+    page
+}
+
+fn add_limits(page: &mut Page, summary: &Summary) {
+    if summary.limits.is_empty() {
+        return;
+    }
+    page.heading("What limits");
+    let rows = summary.limits.iter().map(|(limit, points)| row(plain(limit), vec![points.to_string()]));
+    page.table(table("part of the machine", &["points"], rows.collect()));
+}
+
+/// A table for each axis that has several values, and a drawing where these are numbers.
+fn add_effects(page: &mut Page, figure: &Figure) {
+    let name = plain(&figure.name);
+    for effect in figure.effects.iter().filter(|effect| effect.values.len() > 1) {
+        let field = plain(&effect.field);
+        page.heading(format!("{name} by {field}"));
+        let has_limits = effect.values.iter().any(|value| value.limit.is_some());
+        let has_range = effect.values.iter().any(|value| value.groups > 1);
+        let mut titles = if has_range { vec!["median", "least", "greatest"] } else { vec![name.as_str()] };
+        titles.extend(has_limits.then_some("limits most"));
+        let rows = effect.values.iter().take(ROWS_MAX).map(|value| {
+            let mut cells = vec![self::figure(value.median)];
+            if has_range {
+                cells.extend([value.least, value.greatest].map(self::figure));
+            }
+            cells.extend(has_limits.then(|| value.limit.as_deref().map(plain).unwrap_or_default()));
+            row(plain(&value.value), cells)
+        });
+        page.table(table("value", &titles, rows.collect()));
+        if effect.values.len() > ROWS_MAX {
+            page.remark(format!("{} further values are not shown.", effect.values.len() - ROWS_MAX));
+        }
+        if figure.curves.is_empty() {
+            effect_plot(effect, &name).into_iter().for_each(|drawing| page.push(Block::Drawing(drawing)));
+        }
+    }
+    if figure.effects.iter().any(|effect| effect.values.iter().any(|value| value.groups > 1)) {
+        page.remark("Median, least and greatest are over the values of all other axes.");
+    }
+}
+
+/// The median, least and greatest figure by the numbers of an axis; none of words.
+fn effect_plot(effect: &AxisEffect, figure: &str) -> Option<Drawing> {
+    let numbers: Option<Vec<f64>> = effect.values.iter().map(|value| value.value.parse().ok()).collect();
+    let numbers = numbers.filter(|numbers| numbers.iter().all(|number| *number >= 0.0))?;
+    let points = |of: fn(&AxisValue) -> f64| {
+        numbers.iter().copied().zip(effect.values.iter().map(of)).collect::<Vec<_>>()
+    };
+    let lines = [
+        ("greatest", points(|value| value.greatest)),
+        ("median", points(|value| value.median)),
+        ("least", points(|value| value.least)),
+    ];
+    Some(plot(
+        lines.map(|(name, points)| Line { name: name.to_owned(), points }).into(),
+        &plain(&effect.field),
+        figure,
+    ))
+}
+
+fn add_curves(page: &mut Page, figure: &Figure) {
+    let name = plain(&figure.name);
+    let line = |curve: &Curve| Line {
+        name: curve.of.as_ref().map_or_else(|| name.clone(), |(_, value)| plain(value)),
+        points: curve.points.iter().map(|(x, estimate)| (*x, estimate.mean)).collect(),
+    };
+    let lines: Vec<Line> = figure.curves.iter().map(line).collect();
+    let is_drawn = lines.iter().flat_map(|line| &line.points).all(|(x, y)| *x >= 0.0 && *y >= 0.0);
+    if let Some(curve) = figure.curves.first().filter(|_| is_drawn) {
+        if let Some((other, _)) = &curve.of {
+            page.heading(format!("{name} by {} and {}", plain(&curve.x), plain(other)));
+        }
+        page.push(Block::Drawing(plot(lines, &plain(&curve.x), &name)));
+    }
+}
+
+fn plot(lines: Vec<Line>, x_title: &str, y_title: &str) -> Drawing {
+    Drawing(Kind::Plot(Plot {
+        name: format!("{y_title} by {x_title}"),
+        x_title: x_title.to_owned(),
+        y_title: y_title.to_owned(),
+        lines,
+        mark: None,
+    }))
+}
+
+/// The points with the least and the greatest figure.
+fn add_extremes(page: &mut Page, figure: &Figure) {
+    page.heading(format!("Least and greatest {}", plain(&figure.name)));
+    let titles: Vec<&str> = figure
+        .extremes
+        .first()
+        .map_or_else(Vec::new, |group| group.values.iter().map(|(field, _)| field.as_str()).collect());
+    let mut titles: Vec<String> = titles.into_iter().map(plain).collect();
+    titles.push("limit".to_owned());
+    let cells = |group: &Group| {
+        let values = group.values.iter().map(|(_, value)| plain(value));
+        values.chain([group.limit.as_deref().map(plain).unwrap_or_default()]).collect()
+    };
+    let rows = figure.extremes.iter().map(|group| row(with_interval(&group.figure), cells(group)));
+    page.table(Table { names: "figure", wraps_names: true, titles, rows: rows.collect() });
+    let over =
+        if figure.seeds > 1 { count(figure.seeds, "seed") } else { "the runs of each point".to_owned() };
+    if figure.extremes.iter().any(|group| group.figure.low.is_some()) {
+        page.remark(format!("Intervals of 95 % are over {over}."));
+    }
+}
+
+/// A figure, with its interval if it has one.
+fn with_interval(estimate: &Estimate) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) if low < high => {
+            format!("{} ({} to {})", figure(estimate.mean), figure(low), figure(high))
+        }
+        _ => figure(estimate.mean),
+    }
+}
+
+fn add_errors(page: &mut Page, summary: &Summary) {
+    if summary.errors.is_empty() {
+        return;
+    }
+    page.heading("Points without a result");
+    let mut errors: Vec<(&String, &usize)> = summary.errors.iter().collect();
+    errors.sort_by_key(|(_, points)| std::cmp::Reverse(**points));
+    let rows =
+        errors.iter().take(ROWS_MAX).map(|(error, points)| row(plain(error), vec![points.to_string()]));
+    page.table(table("error", &["points"], rows.collect()));
+}
+
+fn row(name: String, cells: Vec<String>) -> Row {
+    Row { name, ink: None, cells }
+}
+
+fn table(names: &'static str, titles: &[&str], rows: Vec<Row>) -> Table {
+    Table { names, wraps_names: true, titles: titles.iter().map(|title| (*title).to_owned()).collect(), rows }
+}

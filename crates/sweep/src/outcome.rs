@@ -1,0 +1,132 @@
+//! The result of a point: an answer of any model as named values.
+
+use crate::key::Key;
+use crate::plan::Point;
+use crate::value::Value;
+use model::{Answer, Description};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Fields of answers that are no results: words about the file, stories and examples.
+const NO_RESULTS: [&str; 5] = ["what", "log", "reasons", "stale", "set_aside"];
+/// The field of a list's element that names it.
+const NAMES: [&str; 2] = ["name", "memory"];
+
+/// A point and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What the point is known by.
+    pub key: Key,
+    /// The axes' values, in their order.
+    pub values: Vec<Value>,
+    /// The results by name, in the order of the model's document; or why there are none.
+    pub outcome: Result<Vec<(String, Value)>, String>,
+}
+
+impl Point {
+    /// Simulates the point. Whatever is wrong with it, or with the model, is the row's error.
+    pub fn run(self) -> Row {
+        let outcome = catch_unwind(AssertUnwindSafe(|| outcome(&self.description)));
+        let outcome = outcome.unwrap_or_else(|_| Err("the model failed: a mistake in iotoll".to_owned()));
+        Row { key: self.key, values: self.values, outcome }
+    }
+}
+
+fn outcome(description: &Description) -> Result<Vec<(String, Value)>, String> {
+    let answer: Answer = description.run().map_err(|error| with_causes(&error))?;
+    let answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
+    let mut results = Vec::new();
+    flatten("", &answer, &mut results);
+    Ok(results)
+}
+
+/// An error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Adds the values in a document, each named by what leads to it.
+fn flatten(name: &str, value: &serde_json::Value, results: &mut Vec<(String, Value)>) {
+    match value {
+        serde_json::Value::Null => {}
+        serde_json::Value::Bool(flag) => results.push((name.to_owned(), Value::Flag(*flag))),
+        serde_json::Value::Number(number) => {
+            results.extend(number_of(number).map(|number| (name.to_owned(), number)))
+        }
+        serde_json::Value::String(word) => results.push((name.to_owned(), Value::Word(word.clone()))),
+        serde_json::Value::Array(list) => {
+            for (place, element) in list.iter().enumerate() {
+                flatten(&below(name, &element_name(element, place)), element, results);
+            }
+        }
+        serde_json::Value::Object(fields) => {
+            for (field, value) in fields {
+                if !NO_RESULTS.contains(&field.as_str()) && !NAMES.contains(&field.as_str()) {
+                    // The mean of an estimate has its name.
+                    let is_mean = field == "mean" && fields.contains_key("low");
+                    flatten(&if is_mean { name.to_owned() } else { below(name, field) }, value, results);
+                }
+            }
+        }
+    }
+}
+
+fn below(name: &str, field: &str) -> String {
+    if name.is_empty() { field.to_owned() } else { format!("{name}_{field}") }
+}
+
+fn number_of(number: &serde_json::Number) -> Option<Value> {
+    number.as_i64().map(Value::Integer).or_else(|| number.as_f64().map(Value::Float))
+}
+
+/// The name of a list's element in columns; its place if it has none.
+fn element_name(element: &serde_json::Value, place: usize) -> String {
+    let name = NAMES.iter().find_map(|field| element.get(field)?.as_str());
+    name.map_or_else(|| place.to_string(), column_name)
+}
+
+/// Words as a name of a column: lower case, with underscores between them.
+fn column_name(words: &str) -> String {
+    let is_part = |character: char| character.is_alphanumeric();
+    let words = words.replace('\'', "");
+    let parts: Vec<String> =
+        words.split(|c| !is_part(c)).filter(|part| !part.is_empty()).map(str::to_lowercase).collect();
+    parts.join("_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of an example's results, and a digest of its values.
+    fn names_and_digest(text: &str) -> (Vec<String>, String) {
+        use sha2::{Digest, Sha256};
+        let results = outcome(&Description::read(text, "x.toml").unwrap()).unwrap();
+        let digest = Sha256::digest(format!("{results:?}"));
+        let digest = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        (results.into_iter().map(|(name, _)| name).collect(), digest)
+    }
+
+    #[test]
+    fn answers_of_all_models_are_named_values() {
+        let examples = [
+            (include_str!("../../../experiments/engine.toml"), "parts_the_link_towards_memory_busy_share"),
+            (
+                include_str!("../../../experiments/memory-types.toml"),
+                "memories_static_test_comparison_miscompares",
+            ),
+            (include_str!("../../../experiments/nvme.toml"), "jobs_reads_latency_p99_ns_low"),
+            (include_str!("../../../experiments/flash-array.toml"), "locks_a_queues_lock_waiting_cpus"),
+            (include_str!("../../../experiments/infiniband.toml"), "memory_less_latency_mean_ns"),
+        ];
+        for (text, expected) in examples {
+            let (names, _) = names_and_digest(text);
+            assert!(names.iter().any(|name| name == expected), "{expected} is not in {names:?}");
+            let mut sorted = names.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), names.len(), "a name is there twice in {names:?}");
+            assert!(!names.iter().any(|name| name.starts_with("log") || name == "what"), "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! All parts of a sweep's results.
+
+use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, axis_name};
+use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Rows of a row group in a merged file: as many as keep a reader of Parquet busy without filling its memory.
+const ROWS_OF_GROUP: usize = 1 << 16;
+/// The metadata that all parts have.
+const METADATA: [&str; 4] = [PLAN, AXES, MODEL, BASE];
+
+/// All parts of a sweep's results.
+#[derive(Debug)]
+pub struct Results {
+    parts: Vec<PathBuf>,
+    /// What all parts say in [`METADATA`].
+    metadata: [String; 4],
+    /// Those of all parts, without rows.
+    columns: Vec<Column>,
+}
+
+/// Why there are no results.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// A part can't be read.
+    #[error("{}", part.display())]
+    Part {
+        /// The part.
+        part: PathBuf,
+        /// Why.
+        source: ParquetError,
+    },
+    /// A part has no metadata of a sweep.
+    #[error("{}: no results of a sweep; expected parts that `iotoll sweep` wrote", part.display())]
+    NoSweep {
+        /// The part.
+        part: PathBuf,
+    },
+    /// Two parts are of different plans.
+    #[error("{} and {} are of different plans, or by different models; expected the results of one", first.display(), part.display())]
+    OtherPlan {
+        /// The first part.
+        first: PathBuf,
+        /// The other.
+        part: PathBuf,
+    },
+    /// There are no parts.
+    #[error("no results; expected parts that `iotoll sweep` wrote")]
+    Empty,
+    /// No such column.
+    #[error("no figure {name}; expected one of {figures}")]
+    NoFigure {
+        /// The name that was asked for.
+        name: String,
+        /// Those that there are.
+        figures: String,
+    },
+    /// The merged table can't be written.
+    #[error("can't write the merged table")]
+    Merge(#[source] ParquetError),
+}
+
+impl Results {
+    /// Those in some Parquet files, which are all of one plan.
+    ///
+    /// # Errors
+    /// [`ResultsError`]
+    pub fn open(parts: Vec<PathBuf>) -> Result<Self, ResultsError> {
+        let first = parts.first().ok_or(ResultsError::Empty)?;
+        let metadata = metadata(first, &open(first)?)?;
+        let mut columns: Vec<Column> = Vec::new();
+        let mut names = HashSet::new();
+        for part in &parts {
+            let file = open(part)?;
+            // A plan's words may be changed while it runs.
+            if self::metadata(part, &file)?[1..] != metadata[1..] {
+                return Err(ResultsError::OtherPlan { first: first.clone(), part: part.clone() });
+            }
+            columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
+        }
+        Ok(Self { parts, metadata, columns })
+    }
+
+    /// The plan's words.
+    pub fn what(&self) -> &str {
+        &self.metadata[0]
+    }
+
+    /// The version of the model.
+    pub fn model(&self) -> &str {
+        &self.metadata[2]
+    }
+
+    /// The fields of the axes.
+    pub fn axes(&self) -> Vec<&str> {
+        self.metadata[1].lines().collect()
+    }
+
+    /// Names of the columns that are figures: numbers that came out, without the ends of their intervals and without how they were measured.
+    pub fn figures(&self) -> Vec<&str> {
+        let axes: HashSet<String> = self.axes().into_iter().map(axis_name).collect();
+        let has = |name: String| self.columns.iter().any(|column| column.name == name);
+        let is_end = |name: &str| {
+            let of = |end: &str| name.strip_suffix(end).is_some_and(|mean| has(mean.to_owned()));
+            of("_low") || of("_high")
+        };
+        let figures = self.columns.iter().filter(|column| matches!(column.cells, Cells::Float(_)));
+        let figures = figures.map(|column| &*column.name);
+        figures.filter(|name| !axes.contains(*name) && !is_end(name) && !name.starts_with("runs_")).collect()
+    }
+
+    /// Calls `each` with these columns of each part. Points that another part had have no rows again, and a column that a part
+    /// has not is null.
+    pub(crate) fn each_part(
+        &self,
+        names: &[&str],
+        mut each: impl FnMut(Vec<Column>) -> Result<(), ResultsError>,
+    ) -> Result<(), ResultsError> {
+        let mut keys = HashSet::new();
+        for part in &self.parts {
+            let failed = |source| ResultsError::Part { part: part.clone(), source };
+            let file = open(part)?;
+            let Some(Cells::Text(of_part)) =
+                file.columns(&[KEY]).map_err(failed)?.pop().map(|column| column.cells)
+            else {
+                return Err(ResultsError::NoSweep { part: part.clone() });
+            };
+            let wanted: Vec<bool> = of_part.into_iter().map(|key| keys.insert(key)).collect();
+            let rows = wanted.iter().filter(|wanted| **wanted).count();
+            let mut read = file.columns(names).map_err(failed)?;
+            let columns = names.iter().filter_map(|name| {
+                let like = self.columns.iter().find(|column| column.name == *name)?;
+                let mut column = Column { cells: like.cells.cleared(), ..like.clone() };
+                if let Some(place) = read.iter().position(|column| column.name == *name) {
+                    column.cells.append_wanted(read.swap_remove(place).cells, &wanted);
+                }
+                column.cells.pad(rows);
+                Some(column)
+            });
+            each(columns.collect())?;
+        }
+        Ok(())
+    }
+
+    /// Writes all rows as one Parquet file, each point once.
+    ///
+    /// # Errors
+    /// [`ResultsError`]
+    pub fn merge(&self, into: impl Write + Send, made_by: &str) -> Result<(), ResultsError> {
+        let metadata: Vec<(&str, &str)> =
+            METADATA.iter().copied().zip(self.metadata.iter().map(String::as_str)).collect();
+        let failed = ResultsError::Merge;
+        let mut writer =
+            TableWriter::new(into, "sweep", &self.columns, made_by, &metadata).map_err(failed)?;
+        let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
+        let mut group = self.columns.clone();
+        let rows = |group: &[Column]| group.first().map_or(0, |column| column.cells.len());
+        self.each_part(&names, |columns| {
+            for (to, from) in group.iter_mut().zip(columns) {
+                let wanted = vec![true; from.cells.len()];
+                to.cells.append_wanted(from.cells, &wanted);
+            }
+            if rows(&group) >= ROWS_OF_GROUP {
+                writer.add(&group).map_err(failed)?;
+                group.clone_from(&self.columns);
+            }
+            Ok(())
+        })?;
+        if rows(&group) > 0 {
+            writer.add(&group).map_err(failed)?;
+        }
+        writer.finish().map_err(failed)
+    }
+
+    /// The figure of this name, or else the usual one: the rate with the shortest name.
+    pub(crate) fn figure(&self, name: Option<&str>) -> Result<Option<&str>, ResultsError> {
+        let figures = self.figures();
+        let Some(name) = name else {
+            let rates = figures.iter().filter(|name| name.ends_with("_per_second"));
+            return Ok(rates.min_by_key(|name| name.len()).or(figures.first()).copied());
+        };
+        let found = figures.iter().find(|figure| **figure == name);
+        found
+            .map(|name| Some(*name))
+            .ok_or_else(|| ResultsError::NoFigure { name: name.to_owned(), figures: figures.join(", ") })
+    }
+
+    /// Names of the columns that every part has: the key, the axes, and the error.
+    pub(crate) fn fixed_columns(&self) -> Vec<String> {
+        let axes = self.axes().into_iter().map(axis_name);
+        axes.chain([ERROR.to_owned()]).collect()
+    }
+}
+
+fn open(part: &Path) -> Result<TableFile, ResultsError> {
+    TableFile::open(part).map_err(|source| ResultsError::Part { part: part.to_owned(), source })
+}
+
+fn metadata(part: &Path, file: &TableFile) -> Result<[String; 4], ResultsError> {
+    let text = |name| file.metadata(name).map(ToOwned::to_owned);
+    let [plan, axes, model, base] = METADATA.map(text);
+    let no_sweep = || ResultsError::NoSweep { part: part.to_owned() };
+    match (plan, axes, model, base) {
+        (Some(plan), Some(axes), Some(model), Some(base)) => Ok([plan, axes, model, base]),
+        _ => Err(no_sweep()),
+    }
+}

@@ -1,0 +1,196 @@
+//! Sweeps of every model: what can be varied, what comes out, and what a summary says of it.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::fs;
+use std::path::Path;
+use sweep::{Plan, Results, Row, Summary, Table, Value};
+
+/// A plan of an example of `experiments/`, with these axes.
+fn plan(example: &str, axes: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(example);
+    let mut base: toml::Table = fs::read_to_string(path).unwrap().parse().unwrap();
+    base.remove("what");
+    let mut file: toml::Table = format!("what = \"test\"\n[axes]\n{axes}").parse().unwrap();
+    file.insert("base".to_owned(), base.into());
+    file.to_string()
+}
+
+fn read(text: &str) -> Plan {
+    Plan::read(text, "plan.toml").unwrap()
+}
+
+fn rows(plan: &Plan) -> Vec<Row> {
+    (0..plan.len()).map(|position| plan.point(position).unwrap().run()).collect()
+}
+
+/// A result of a row that is a number.
+fn number(row: &Row, name: &str) -> f64 {
+    let results = row.outcome.as_ref().unwrap();
+    match results.iter().find(|(found, _)| found == name) {
+        Some((_, Value::Float(number))) => *number,
+        Some((_, Value::Integer(number))) => *number as f64,
+        other => panic!("{name} is {other:?} in {results:?}"),
+    }
+}
+
+/// Writes a part for each of some rows, and opens them.
+fn results(folder: &Path, plan: &Plan, parts: &[&[Row]]) -> Results {
+    let table = Table::of(plan, "test 1.0").unwrap();
+    let paths = parts.iter().enumerate().map(|(number, rows)| {
+        let path = folder.join(format!("part-{number}.parquet"));
+        fs::write(&path, table.parquet_bytes(rows).unwrap()).unwrap();
+        path
+    });
+    Results::open(paths.collect()).unwrap()
+}
+
+/// If one of these changes, so must the version of its model in `sweep::version`.
+#[test]
+fn the_same_fields_give_the_same_numbers() {
+    let examples = [
+        ("engine.toml", "engine/3", "latency_mean_ns", 969.747),
+        (
+            "memory-types.toml",
+            "memory-types/1",
+            "memories_static_test_to_card_bytes_per_second",
+            1753046431.76301,
+        ),
+        ("two-hosts.toml", "network/1", "latency_p99_ns", 948961.279),
+        ("nvme.toml", "block/1", "latency_p99_ns", 210632.703),
+        ("flash-array.toml", "flash-array/1", "latency_p99_ns", 446431.231),
+        ("infiniband.toml", "infiniband/1", "memory_less_latency_mean_ns", 73407.398),
+    ];
+    let mut found = Vec::new();
+    for (example, version, figure, _) in examples {
+        let axes = if example == "memory-types.toml" { "\"test.passes\" = [4]" } else { "seed = [7]" };
+        let mut text = plan(example, axes);
+        if !matches!(example, "memory-types.toml") {
+            text = text.replacen("[base]", "[base]\nseeds = 1", 1);
+        }
+        let plan = read(&text.replace("measured_us = 192000", "measured_us = 30000"));
+        assert_eq!(plan.version().unwrap(), version);
+        found.push((example, version, figure, number(&rows(&plan)[0], figure)));
+    }
+    assert_eq!(found, examples);
+}
+
+#[test]
+fn any_field_is_an_axis() {
+    // An element of a list of tables, a list, a boolean, a job file, and a word.
+    let flash = read(&plan(
+        "flash-array.toml",
+        "\"loads.0.threads\" = [16, 64]\n\"cpus.core_capacity\" = [[1.0], [1.0, 1.6]]",
+    ));
+    let rows = rows(&flash);
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[3].values, [Value::Word("[1.0, 1.6]".to_owned()), Value::Integer(64)]);
+    assert!(number(&rows[1], "operations_per_second") > 2.0 * number(&rows[0], "operations_per_second"));
+    let jobs = read(&plan(
+        "nvme.toml",
+        "jobs = [\"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\n\", \"[b]\\nrw=randread\\nbs=8k\\ndirect=1\\n\"]",
+    ));
+    let rows = self::rows(&jobs);
+    let columns =
+        |row: &Row| row.outcome.as_ref().unwrap().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert!(columns(&rows[0]).contains(&"jobs_a_latency_mean_ns".to_owned()));
+    assert!(columns(&rows[1]).contains(&"jobs_b_latency_mean_ns".to_owned()));
+    for wrong in ["\"loads.1.threads\" = [1]", "\"loads.x\" = [1]", "\"cpus.cores.x\" = [1]"] {
+        let error = Plan::read(&plan("flash-array.toml", wrong), "plan.toml").unwrap_err().to_string();
+        assert!(error.contains("is no field of base; expected one that a machine has"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn a_point_without_an_answer_is_a_row_with_its_error() {
+    // The page cache is not modelled.
+    let text = plan(
+        "nvme.toml",
+        "jobs = [\"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\n\", \"[a]\\nrw=randread\\nbs=4k\\n\"]",
+    );
+    let plan = read(&text);
+    let rows = rows(&plan);
+    let failed: Vec<&Row> = rows.iter().filter(|row| row.outcome.is_err()).collect();
+    assert_eq!(failed.len(), 1, "{rows:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let results = results(folder.path(), &plan, &[&rows]);
+    let summary = Summary::of(&results, None).unwrap();
+    let errors: usize = summary.errors.values().sum();
+    assert_eq!((summary.points, errors), (2, 1));
+    assert_eq!(summary.figure.unwrap().groups, 1);
+}
+
+#[test]
+fn a_summary_takes_seeds_together_and_each_point_once() {
+    let axes = "seed = [1, 2, 3]\n\"engine.in_flight_max\" = [1, 34]\n\"iommu.walk_ns\" = [60, 299, 1200]";
+    let text = plan("engine.toml", axes).replacen("[base]", "[base]\nseeds = 1\ntransfers = 2000", 1);
+    let plan = read(&text);
+    let rows = rows(&plan);
+    let folder = tempfile::tempdir().unwrap();
+    // Two runs of other shards have both made some of the points.
+    let results = results(folder.path(), &plan, &[&rows[..12], &rows[6..]]);
+    let summary = Summary::of(&results, Some("transfers_per_second")).unwrap();
+    assert_eq!((summary.points, summary.errors.len()), (18, 0));
+    assert_eq!(summary.limits.iter().map(|(_, points)| points).sum::<usize>(), 18);
+    let figure = summary.figure.unwrap();
+    assert_eq!((figure.groups, figure.seeds, figure.effects.len()), (6, 3, 2));
+    let rate = |row: &Row| number(row, "transfers_per_second");
+    let fast = figure.extremes.last().unwrap();
+    assert_eq!(
+        fast.values,
+        [("engine.in_flight_max", "34"), ("iommu.walk_ns", "60")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+    let of_point = |row: &&Row| {
+        row.values == [Value::Integer(34), Value::Integer(60)]
+            || row.values[..2] == [Value::Integer(34), Value::Integer(60)]
+    };
+    let seeds: Vec<f64> = rows.iter().filter(of_point).map(rate).collect();
+    let mean = seeds.iter().sum::<f64>() / seeds.len() as f64;
+    assert_eq!(seeds.len(), 3);
+    assert!((fast.figure.mean / mean - 1.0).abs() < 1e-12, "{} and {mean}", fast.figure.mean);
+    let t = 4.302_652_729_911_275;
+    let variance = seeds.iter().map(|seed| (seed - mean).powi(2)).sum::<f64>() / 2.0;
+    let half = t * (variance / 3.0).sqrt();
+    assert!(((fast.figure.high.unwrap() - mean) / half - 1.0).abs() < 1e-6);
+    // Numbers in their order, one curve for each number in flight.
+    assert_eq!(
+        figure.effects[1].values.iter().map(|value| value.value.as_str()).collect::<Vec<_>>(),
+        ["60", "299", "1200"]
+    );
+    assert_eq!(
+        figure.curves.iter().map(|curve| curve.of.clone().unwrap().1).collect::<Vec<_>>(),
+        ["1", "34"]
+    );
+    let curve: Vec<f64> = figure.curves[1].points.iter().map(|(x, _)| *x).collect();
+    assert_eq!(curve, [60.0, 299.0, 1200.0]);
+    let error = Summary::of(&results, Some("speed")).unwrap_err().to_string();
+    assert!(
+        error.starts_with("no figure speed; expected one of ") && error.contains("miss_share"),
+        "{error}"
+    );
+}
+
+#[test]
+fn merged_results_have_each_point_once_and_all_columns() {
+    let text = plan(
+        "nvme.toml",
+        "jobs = [\"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\n\", \"[b]\\nrw=randread\\nbs=8k\\ndirect=1\\n\"]",
+    );
+    let plan = read(&text);
+    let rows = rows(&plan);
+    let folder = tempfile::tempdir().unwrap();
+    let results = results(folder.path(), &plan, &[&rows[..1], &rows[1..], &rows]);
+    let merged = folder.path().join("merged.parquet");
+    results.merge(fs::File::create(&merged).unwrap(), "test 1.0").unwrap();
+    let merged = Results::open(vec![merged]).unwrap();
+    let mut figures = (merged.figures(), results.figures());
+    figures.0.sort_unstable();
+    figures.1.sort_unstable();
+    assert_eq!(figures.0, figures.1);
+    assert!(figures.0.contains(&"jobs_a_latency_mean_ns") && figures.0.contains(&"jobs_b_latency_mean_ns"));
+    assert!(!figures.0.contains(&"jobs_a_latency_mean_ns_low"));
+    let of = |results: &Results, figure| Summary::of(results, Some(figure)).unwrap();
+    assert_eq!(of(&merged, "jobs_a_latency_mean_ns"), of(&results, "jobs_a_latency_mean_ns"));
+    assert_eq!(of(&merged, "jobs_a_latency_mean_ns").figure.unwrap().groups, 1);
+    assert_eq!(of(&merged, "latency_mean_ns").figure.unwrap().groups, 2);
+}
