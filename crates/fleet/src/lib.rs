@@ -28,6 +28,7 @@
 
 mod capture;
 mod document;
+mod folder;
 mod input;
 mod part;
 mod summary;
@@ -35,6 +36,7 @@ mod table;
 mod tables;
 
 pub use capture::{InputError, inspect};
+pub use folder::{FinishedInputs, TablesFolder, TablesFolderError};
 pub use input::{Input, Inputs, Unlisted};
 pub use part::inputs_of_part;
 pub use summary::{Change, FindingCount, Odd, PathCount, Summary};
