@@ -63,7 +63,7 @@ pub use memtype::{
     MemtypeRow, MemtypeSettings, run_memtype,
 };
 pub use peer::{Peer, PeerError};
-pub use result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
+pub use result::{Benchmark, Case, Clock, Entry, InvalidSetting, Measured, Named, Round, SCHEMA, Settings};
 pub use round_time::RoundTime;
 pub use run::{Progress, RunError, run};
 pub use scenario::{Scenario, UnknownScenario};

@@ -1,11 +1,13 @@
 //! The document `iotoll.bench/1` with the results of a run.
 
 use crate::head::Head;
+use crate::host_summary::HostSummary;
 use crate::latency::Latency;
 use crate::round_time::RoundTime;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 use serde::Serialize;
+use std::ops::RangeInclusive;
 
 /// The document's schema. Its version increases when a field is removed or changes its meaning, not for new fields.
 pub const SCHEMA: &str = "iotoll.bench/1";
@@ -49,6 +51,31 @@ pub struct Clock {
     pub overhead_ns: f64,
     /// One call in this many was timed.
     pub sample_every: u32,
+}
+
+/// By default up to 4 threads per CPU.
+const THREADS_PER_CPU: usize = 4;
+/// Sizes of a space: 64 Ki pages at least, and all addresses there are at most.
+const BITS: RangeInclusive<u32> = 28..=64;
+/// The largest window of the scenarios that fill it.
+const FULL_BITS_MAX: u32 = 32;
+
+/// A setting whose value is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}; expected {expected}")]
+pub struct InvalidSetting {
+    /// Its name, a field of [`Settings`].
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Values that it can have.
+    pub expected: &'static str,
+}
+
+impl InvalidSetting {
+    fn new(name: &'static str, value: impl ToString, expected: &'static str) -> Self {
+        Self { name, value: value.to_string(), expected }
+    }
 }
 
 /// What to measure, and for how long.
@@ -99,6 +126,44 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The largest number of threads.
+    pub const THREADS_MAX: usize = 1024;
+
+    /// The defaults for this machine: numbers of threads are powers of two up to 4 per CPU, to measure threads that share one, too. With
+    /// `quick` they are 1 and the number of CPUs, and rounds are as in [`quick`](Self::quick).
+    pub fn of_this_machine(quick: bool) -> Self {
+        let cpus = HostSummary::here().cpus;
+        if quick {
+            return Self { threads: vec![1, cpus.max(2)], ..Self::default() }.quick();
+        }
+        let most = (cpus * THREADS_PER_CPU).next_power_of_two();
+        let threads = (0..).map(|power| 1 << power).take_while(|threads| *threads <= most).collect();
+        Self { threads, ..Self::default() }
+    }
+
+    /// The same settings with another size of the space. Scenarios that fill it stay below a size at which they would take too long.
+    pub fn with_bits(self, bits: u32) -> Self {
+        Self { bits, full_bits: bits.min(FULL_BITS_MAX).min(self.full_bits), ..self }
+    }
+
+    /// Fails if a setting has a value with which nothing can be measured.
+    pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
+        let counts = [
+            ("rounds", self.rounds as u64),
+            ("round_ms", self.round_ms),
+            ("pairs", self.pairs.unwrap_or(1)),
+            ("held", self.held),
+            ("burst", self.burst),
+        ];
+        let zero = counts.into_iter().find(|(_, count)| *count == 0);
+        let zero = zero.map(|(name, count)| InvalidSetting::new(name, count, "1 or more"));
+        let is_number = |threads: &&usize| (1..=Self::THREADS_MAX).contains(*threads);
+        let threads = self.threads.iter().find(|threads| !is_number(threads));
+        let threads = threads.map(|threads| InvalidSetting::new("threads", threads, "1 to 1024"));
+        let bits = (!BITS.contains(&self.bits)).then(|| InvalidSetting::new("bits", self.bits, "28 to 64"));
+        zero.or(threads).or(bits).map_or(Ok(()), Err)
+    }
+
     /// The same settings with fewer and shorter rounds, for a run that takes seconds.
     pub fn quick(self) -> Self {
         Self { rounds: 5, round_ms: 4, full_bits: self.full_bits.min(28), ..self }

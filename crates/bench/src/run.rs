@@ -7,7 +7,9 @@ use crate::contestant::{Contestant, DIRECT, UnknownContestant, baseline, built_i
 use crate::head::{Head, Origin};
 use crate::host_summary::HostSummary;
 use crate::latency::Latencies;
-use crate::result::{Benchmark, Case, Clock, Entry, Measured, Named, Round, SCHEMA, Settings};
+use crate::result::{
+    Benchmark, Case, Clock, Entry, InvalidSetting, Measured, Named, Round, SCHEMA, Settings,
+};
 use crate::round_time::{PairTimes, RoundTime};
 use crate::scenario::{Scenario, Setup, Worker};
 use crate::summary::Summary;
@@ -32,6 +34,9 @@ pub enum RunError {
     /// The baseline is not among the contestants.
     #[error(transparent)]
     Baseline(#[from] UnknownContestant),
+    /// A setting is out of range.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
     /// An allocator is faulty.
     #[error("{contestant} is faulty; expected an allocator that passes the check before the measurement")]
     Check {
@@ -63,7 +68,7 @@ pub struct Progress<'a> {
 /// Measures all contestants in all cases.
 ///
 /// # Errors
-/// If the baseline is not among the contestants, an allocator is faulty, or threads can't be started.
+/// If the baseline is not among the contestants, a setting is out of range, an allocator is faulty, or threads can't be started.
 pub fn run(
     contestants: &[Contestant],
     requested_baseline: Option<&str>,
@@ -72,6 +77,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Benchmark, RunError> {
     let baseline = baseline(contestants, requested_baseline)?;
+    settings.check()?;
     let machine = HostSummary::here();
     let clock = TickClock::new();
     let plan = Plan { contestants, baseline: &baseline, settings: &settings, clock, cpus: allowed_cpus() };

@@ -1,4 +1,4 @@
-//! Tables in Parquet files, by columns.
+//! Tables in Parquet files, by columns, and folders of such files that several processes write.
 //!
 //! ```text
 //!   Column, Column, ... --parquet_bytes, TableWriter--> hosts.parquet     a row group at a time
@@ -20,10 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod column;
+mod part_folder;
 mod table_file;
 
 pub use column::{Cells, Column, parquet_bytes};
 pub use parquet::errors::ParquetError;
+pub use part_folder::{FolderError, PartFolder, ShardLock, WriteWhole, hash};
 pub use table_file::{TableFile, TableWriter};
 
 /// The example in the README.

@@ -4,7 +4,7 @@ use crate::document::Inspected;
 use crate::input::Input;
 use host::diagnose::Basis;
 use host::tree::OpenError;
-use host::{Host, Inspection, Tree};
+use host::{Host, Inspection, NoFacts, Tree};
 use inspection::{Document, SCHEMA};
 use serde::de::Error as _;
 use sha2::{Digest, Sha256};
@@ -57,10 +57,12 @@ pub enum InputError {
         source: Box<model::StudyError>,
     },
     /// Nothing in it tells of a host.
-    #[error("{path}: neither a kernel version, nor kernel options, nor a PCI function was found in it")]
+    #[error("{path}")]
     NoFacts {
         /// Its path.
         path: String,
+        /// What was not found.
+        source: NoFacts,
     },
     /// The program failed.
     #[error("{path}: a mistake in this program ended the inspection: {what}")]
@@ -84,6 +86,20 @@ impl InputError {
             Self::Panic { .. } => "program",
         }
     }
+}
+
+/// Inspects a host, by the program `made_by`. `path` is what errors and the document call it.
+///
+/// # Errors
+/// [`InputError::NoFacts`] if it is no host, [`InputError::Model`] if a model of one of its areas fails
+pub fn inspect(tree: &Tree, path: &str, made_by: &str) -> Result<Document, InputError> {
+    let path = || path.to_owned();
+    let host = Host::read(tree).expect_facts();
+    let host = host.map_err(|source| InputError::NoFacts { path: path(), source })?;
+    let areas = model::area_forecasts(&host);
+    let areas = areas.map_err(|source| InputError::Model { path: path(), source: Box::new(source) })?;
+    let inspection = Inspection::with_basis(host, Basis { areas: &areas, ..Basis::default() });
+    Ok(Document::new(&inspection, made_by, &path(), None))
 }
 
 /// What was read of an input.
@@ -110,15 +126,7 @@ impl Capture {
 
     fn of_tree(tree: Tree, path: &str, made_by: &str) -> Result<Self, InputError> {
         let host_name = host_name(&tree);
-        let host = Host::read(&tree);
-        if host.says_nothing() {
-            return Err(InputError::NoFacts { path: path.to_owned() });
-        }
-        let areas = model::area_forecasts(&host)
-            .map_err(|source| InputError::Model { path: path.to_owned(), source: Box::new(source) })?;
-        let basis = Basis { areas: &areas, ..Basis::default() };
-        let inspection = Inspection::with_basis(host, basis);
-        let document = Document::new(&inspection, made_by, path, None);
+        let document = inspect(&tree, path, made_by)?;
         let inspected = serde_json::to_value(&document).and_then(serde_json::from_value);
         let inspected =
             inspected.map_err(|source| InputError::NoDocument { path: path.to_owned(), source })?;

@@ -28,13 +28,15 @@
 
 mod capture;
 mod document;
+mod folder;
 mod input;
 mod part;
 mod summary;
 mod table;
 mod tables;
 
-pub use capture::InputError;
+pub use capture::{InputError, inspect};
+pub use folder::{FinishedInputs, TablesFolder, TablesFolderError};
 pub use input::{Input, Inputs, Unlisted};
 pub use part::inputs_of_part;
 pub use summary::{Change, FindingCount, Odd, PathCount, Summary};

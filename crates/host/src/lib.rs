@@ -18,7 +18,7 @@ pub mod tree;
 pub use cited::{Citation, Cited, Text};
 pub use diagnose::Inspection;
 pub use digest::{Digest, sheet_word};
-pub use facts::Host;
+pub use facts::{Host, NoFacts};
 pub use memtype as memory;
 pub use pci::{self, Bdf};
 pub use tree::Tree;

@@ -5,7 +5,7 @@ use crate::flame_file::FlameFile;
 use crate::peer_file::PeerFile;
 use crate::shard::Shard;
 use bench::net::{HostPort, INSTANCES_MAX, ListenAddress, NetTest};
-use bench::{Bytes, Scenario};
+use bench::{Bytes, Scenario, Settings};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use host::Bdf;
 use host::memory::plan::Wish;
@@ -1517,14 +1517,11 @@ pub(crate) struct BenchIova {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Upper limit of `--threads`.
-const THREADS_MAX: usize = 1024;
-
 /// Parses a thread count.
 fn parse_thread_count(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
-        _ => Err(format!("expected 1 to {THREADS_MAX}")),
+        Ok(threads @ 1..=Settings::THREADS_MAX) => Ok(threads),
+        _ => Err(format!("expected 1 to {}", Settings::THREADS_MAX)),
     }
 }
 

@@ -1,14 +1,11 @@
 //! `iotoll fleet`: inspects many captures on all cores, and writes tables of them as Parquet files.
 
-mod folder;
-
 use crate::cli::{Fleet, FleetCommand, FleetReport, FleetTables};
 use crate::date;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use ::fleet::{Input, Inputs, Inspected, Rows, Summary, Tables, Unlisted};
-use folder::{Finished, FleetFolder};
+use ::fleet::{FinishedInputs, Input, Inputs, Inspected, Rows, Summary, Tables, TablesFolder, Unlisted};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -90,21 +87,23 @@ fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
 fn write_tables(args: &FleetTables) -> anyhow::Result<Outcome> {
     let found = Inputs::find(args.paths.iter().map(AsRef::as_ref));
     found.unlisted.iter().for_each(print_unlisted);
-    let folder = FleetFolder::open(&args.out, args.shard)?;
-    let Finished { inspected, failed } = folder.finished_inputs()?;
+    let shard = args.shard.file_name();
+    let folder = TablesFolder::new(&args.out, &shard, program_version(), WholeFile::write_part);
+    let _lock = folder.prepare()?;
+    let finished = folder.finished_inputs()?;
+    let FinishedInputs { inspected, failed } = &finished;
     let mine: Vec<&Input> = found.found.iter().filter(|input| args.shard.has(hash(input))).collect();
     let number_in =
         |finished: &HashSet<Input>| mine.iter().filter(|input| finished.contains(&input.by_name())).count();
     let mut counts = Counts {
         inputs: found.found.len(),
         inputs_of_shard: mine.len(),
-        inspected_before: number_in(&inspected),
-        errors_before: number_in(&failed),
+        inspected_before: number_in(inspected),
+        errors_before: number_in(failed),
         unlisted: found.unlisted.len(),
         ..Counts::default()
     };
-    let is_finished = |input: &Input| inspected.contains(input) || failed.contains(input);
-    let todo: Vec<&Input> = mine.into_iter().filter(|input| !is_finished(&input.by_name())).collect();
+    let todo: Vec<&Input> = mine.into_iter().filter(|input| !finished.has(input)).collect();
     let began = Instant::now();
     inspect(&todo, &folder, &mut counts)?;
     print_summary(args, counts, began.elapsed())?;
@@ -119,7 +118,7 @@ fn hash(input: &Input) -> u64 {
 }
 
 /// Inspects inputs on all cores. Their rows are written now and then.
-fn inspect(todo: &[&Input], folder: &FleetFolder, counts: &mut Counts) -> anyhow::Result<()> {
+fn inspect(todo: &[&Input], folder: &TablesFolder, counts: &mut Counts) -> anyhow::Result<()> {
     let bar = ProgressBar::new(todo.len() as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {percent:>3} % {pos}/{len} inputs {elapsed}, {eta} left",

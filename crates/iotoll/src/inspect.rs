@@ -65,14 +65,8 @@ pub(crate) fn program_version() -> &'static str {
 /// Reads a host. Fails if the source has neither a kernel version, nor a log, nor kernel options, nor a PCI function, so it is no host.
 fn read_host(args: &Inspect) -> anyhow::Result<Host> {
     let host = Host::read(&open_evidence(args.from.iter().map(PathBuf::as_path), args.cmdline.as_deref())?);
-    if host.says_nothing() {
-        let what = if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
-        let doubts: String = host.doubts().map(|doubt| format!("; {doubt}")).collect();
-        bail!(
-            "{what}: neither a kernel version, nor kernel options, nor a PCI function was found in it{doubts}"
-        );
-    }
-    Ok(host)
+    let what = || if args.from.is_empty() { "this host".to_owned() } else { shown_source(args) };
+    host.expect_facts().with_context(what)
 }
 
 /// The source as it was given: `/` for this host.

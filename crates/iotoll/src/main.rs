@@ -23,8 +23,6 @@ mod lab;
 mod model;
 mod mtrr;
 mod output;
-#[cfg(any(feature = "fleet", feature = "sweep"))]
-mod parts;
 mod peer_file;
 mod pending_file;
 mod prices;

@@ -1,6 +1,6 @@
 //! Tests that docs/reference/schemas is up to date: the JSON Schemas of all documents, and their columns in DuckDB.
 
-use crate::{blk, compare, inspect, lab, mtrr, reproduce, watch};
+use crate::{blk, compare, inspect, lab, mtrr, watch};
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -29,8 +29,8 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<blk::health::Document<'_>>(blk::health::SCHEMA),
         named_schema::<blk::log::Document<'_>>(blk::log::SCHEMA),
         named_schema::<blk::namespace::listing::Document<'_>>(blk::namespace::listing::SCHEMA),
-        named_schema::<::model::Document<'_>>(::model::DOCUMENT_SCHEMA),
-        named_schema::<reproduce::Document<'_>>(::model::SCHEMA),
+        named_schema::<model::Document<'_>>(model::DOCUMENT_SCHEMA),
+        named_schema::<model::Reproductions<'_>>(model::SCHEMA),
         #[cfg(feature = "fleet")]
         named_schema::<crate::fleet::Document>(crate::fleet::SCHEMA),
         #[cfg(feature = "sweep")]

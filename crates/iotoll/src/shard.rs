@@ -18,6 +18,12 @@ impl Shard {
         (self.index..len).step_by(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
+    /// Its name in those of files: `0-of-4`.
+    #[cfg(any(feature = "fleet", feature = "sweep"))]
+    pub(crate) fn file_name(self) -> String {
+        format!("{}-of-{}", self.index, self.count)
+    }
+
     /// Whether it has what has this hash.
     #[cfg(feature = "fleet")]
     pub(crate) fn has(self, hash: u64) -> bool {

@@ -4,16 +4,13 @@ use crate::cli::{Sweep, SweepCommand, SweepPoints, SweepReport};
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::parts::{PartFolder, ShardLock, hash};
 use crate::whole_file::WholeFile;
-use ::sweep::{Key, Plan, Results, Row, Summary, Table};
+use ::sweep::{Key, Plan, Results, ResultsFolder, Row, Summary, Table};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::HashSet;
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time between two Parquet files. A killed run loses the results since the last one.
@@ -75,7 +72,7 @@ pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
 
 /// Prints the page of a sweep, and writes it as HTML; writes all its rows as one file.
 fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
-    let results = Results::open(PartFolder::existing(&args.folder).parts()?)
+    let results = Results::open(ResultsFolder::parts_in(&args.folder)?)
         .with_context(|| format!("can't read the results in {}", args.folder.display()))?;
     let summary = Summary::of(&results, args.figure.as_deref())?;
     if let Some(path) = &args.merge {
@@ -98,13 +95,13 @@ fn run_plan(args: &SweepPoints) -> anyhow::Result<Outcome> {
     let plan = Plan::read(&text, &file)?;
     check_points(&plan)?;
     let table = Table::of(&plan, program_version())?;
-    let _lock = ShardLock::take(&args.out, args.shard)?;
-    let folder = PartFolder::open(&args.out)?;
-    let finished = finished_keys(&folder, &table)?;
+    let folder = ResultsFolder::create(&args.out, table, WholeFile::write_part)?;
+    let _lock = folder.lock(&args.shard.file_name())?;
+    let finished = folder.finished_keys()?;
     let positions: Vec<u64> = args.shard.positions(plan.len()).collect();
     let todo = unfinished_points(&plan, &positions, &finished)?;
     let began = Instant::now();
-    let (errors, parts_written) = run_points(&plan, &todo, &table, &folder)?;
+    let (errors, parts_written) = run_points(&plan, &todo, &folder)?;
     let counts = Counts {
         points: plan.len(),
         points_of_shard: positions.len(),
@@ -122,34 +119,6 @@ fn check_points(plan: &Plan) -> anyhow::Result<()> {
     error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Keys of the points whose results are in the folder.
-fn finished_keys(folder: &PartFolder, table: &Table) -> anyhow::Result<HashSet<Key>> {
-    let mut finished = HashSet::new();
-    for part in folder.parts()? {
-        check_part(&part)?;
-        finished.extend(table.keys(&part).with_context(|| part.display().to_string())?);
-    }
-    Ok(finished)
-}
-
-/// Fails if a Parquet file's bytes do not match the hash in its name.
-fn check_part(part: &Path) -> anyhow::Result<()> {
-    let bytes = fs::read(part).with_context(|| format!("can't read {}", part.display()))?;
-    let (name, expected) = (part.file_name().unwrap_or_default(), part_name(&bytes));
-    if name != expected.as_str() {
-        bail!(
-            "{}: damaged: the hash of its bytes gives the name {expected}; remove the file, and what it has runs again",
-            part.display()
-        );
-    }
-    Ok(())
-}
-
-/// The name of a part with these bytes.
-fn part_name(bytes: &[u8]) -> String {
-    format!("part-{}.parquet", hash(&[bytes]))
-}
-
 /// Those of `positions` whose points are not finished.
 fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) -> anyhow::Result<Vec<u64>> {
     let is_finished = |position: u64| Ok(finished.contains(&plan.point(position)?.key));
@@ -162,12 +131,7 @@ fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) ->
 }
 
 /// Runs the points at the positions `todo`. Returns how many have an error, and the number of Parquet files written.
-fn run_points(
-    plan: &Plan,
-    todo: &[u64],
-    table: &Table,
-    folder: &PartFolder,
-) -> anyhow::Result<(usize, usize)> {
+fn run_points(plan: &Plan, todo: &[u64], folder: &ResultsFolder) -> anyhow::Result<(usize, usize)> {
     let bar = ProgressBar::new(todo.len() as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {percent:>3} % {pos}/{len} points {elapsed}, {eta} left",
@@ -184,8 +148,7 @@ fn run_points(
         left -= batch.len();
         bar.inc(batch.len() as u64);
         if left == 0 || written.elapsed() >= PART_INTERVAL {
-            let bytes = table.parquet_bytes(&rows)?;
-            folder.add(&part_name(&bytes), &bytes)?;
+            folder.add(&rows)?;
             rows.clear();
             parts += 1;
             written = Instant::now();

@@ -57,6 +57,14 @@ impl WholeFile {
         Ok(())
     }
 
+    /// Writes a complete file to a regular file's path. Only the system's error tells what failed.
+    #[cfg(any(feature = "fleet", feature = "sweep"))]
+    pub(crate) fn write_part(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = PendingFile::in_folder(folder_of(path))?;
+        file.write_all(bytes)?;
+        file.replace(path, mode_by_umask())
+    }
+
     /// Writes a complete file that its owner alone may read.
     pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         Self::create_for(path, Readers::Owner)?.write_and_save(bytes)

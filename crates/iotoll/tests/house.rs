@@ -52,6 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "sweep",
         ],
     ),
+    ("python", &["host", "model", "fleet", "bench"]),
 ];
 
 /// Libraries that only some crates may know.
@@ -67,6 +68,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("io-uring", &["bench", "nvme"]),
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
+    ("pyo3", &["python"]),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {

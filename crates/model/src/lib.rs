@@ -58,6 +58,7 @@ mod part;
 mod partition;
 mod replications;
 mod reproduction;
+mod reproductions;
 mod serial_server;
 mod slab;
 mod steady;
@@ -82,6 +83,7 @@ pub use part::Part;
 pub use reproduction::{
     Bounds, Chart, Curve, Line, Parameter, Point, Reference, Reproduction, Row, SCHEMA, Tally,
 };
+pub use reproductions::Reproductions;
 pub use steady::{CountedRunsAnswer, Drift, MeasuredWindow, RunsAnswer, Unsteady};
 pub use studies::{
     AreaExpectation, Changes, STUDY_SEEDS, StudyError, expect_of_area, reproduce, reproduce_with, studies,

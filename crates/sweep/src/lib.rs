@@ -30,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+mod folder;
 mod key;
 mod outcome;
 mod plan;
@@ -38,6 +39,7 @@ mod summary;
 mod table;
 mod value;
 
+pub use folder::{ResultsFolder, ResultsFolderError};
 pub use key::{Key, NotAKey, version};
 pub use outcome::Row;
 pub use plan::{Axis, POINTS_MAX, Plan, PlanError, Point};

@@ -19,6 +19,7 @@ pub mod log;
 pub mod log_problem;
 pub mod memory;
 pub mod named_function;
+mod no_facts;
 pub mod numa;
 pub mod platform;
 pub mod power;
@@ -32,6 +33,7 @@ pub use adapter::Adapter;
 pub use function::Function;
 pub use host_encryption::HostEncryption;
 pub use log_problem::LogProblem;
+pub use no_facts::NoFacts;
 pub use rdma::RdmaDevice;
 pub use unseen::Unseen;
 
@@ -97,16 +99,6 @@ pub struct Invalidation {
 }
 
 impl Host {
-    /// Whether it has neither a kernel version, nor a log, nor kernel options, nor a PCI function, so that it is no host.
-    pub fn says_nothing(&self) -> bool {
-        self.adapters.is_empty()
-            && self.bridges.is_empty()
-            && self.platform.kernel.is_none()
-            && self.log.file.is_empty()
-            && self.command_line.is_none()
-            && self.configured.is_empty()
-    }
-
     /// Reads a host.
     pub fn read(tree: &Tree) -> Self {
         let log_text = tree.kernel_log();

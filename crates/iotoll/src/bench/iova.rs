@@ -5,13 +5,8 @@ use super::{given_or_default, percent_bar};
 use crate::cli::BenchIova;
 use crate::output::{self, Outcome};
 use crate::whole_file::WholeFile;
-use bench::{Benchmark, Contestant, HostSummary, Progress, Scenario, Settings, built_in_contestants, select};
+use bench::{Benchmark, Contestant, Progress, Scenario, Settings, built_in_contestants, select};
 use indicatif::ProgressBar;
-
-/// By default up to 4 threads per CPU, to measure threads that share a CPU, too.
-const THREADS_PER_CPU: usize = 4;
-/// Largest window of the scenario `full`, which fills it: a larger one would take too long.
-const FULL_BITS_MAX: u32 = 32;
 
 /// Length of a round in the short benchmark of `iotoll` without arguments.
 const SHORT_ROUND_MS: u64 = 10;
@@ -33,9 +28,9 @@ pub(super) fn run(args: &BenchIova) -> anyhow::Result<Outcome> {
 
 /// Measures the simplest scenario, `pairs`, for about two seconds.
 pub(crate) fn run_short() -> anyhow::Result<Benchmark> {
-    let quick =
-        Settings { scenarios: vec![Scenario::Pairs], threads: default_threads(true), ..Settings::default() };
-    measure(&built_in_contestants(), None, Settings { round_ms: SHORT_ROUND_MS, ..quick.quick() })
+    let quick = Settings::of_this_machine(true);
+    let settings = Settings { scenarios: vec![Scenario::Pairs], round_ms: SHORT_ROUND_MS, ..quick };
+    measure(&built_in_contestants(), None, settings)
 }
 
 /// Measures contestants with a progress bar.
@@ -61,9 +56,8 @@ fn chosen_contestants(args: &BenchIova) -> anyhow::Result<Vec<Contestant>> {
 
 /// The settings of the command line, with defaults for what it does not set.
 fn settings_from(args: &BenchIova) -> Settings {
-    let usual = Settings { threads: default_threads(args.quick), ..Settings::default() };
-    let usual = if args.quick { usual.quick() } else { usual };
-    Settings {
+    let usual = Settings::of_this_machine(args.quick);
+    let settings = Settings {
         scenarios: given_or_default(&args.scenarios, usual.scenarios),
         threads: given_or_default(&args.threads, usual.threads),
         rounds: args.rounds.unwrap_or(usual.rounds),
@@ -71,21 +65,11 @@ fn settings_from(args: &BenchIova) -> Settings {
         pairs: args.pairs,
         held: args.held.unwrap_or(usual.held),
         burst: args.burst.unwrap_or(usual.burst),
-        bits: args.bits,
-        full_bits: args.bits.min(FULL_BITS_MAX).min(usual.full_bits),
         pin: args.pin,
         seed: args.seed,
-    }
-}
-
-/// Thread counts: powers of two up to [`THREADS_PER_CPU`] per CPU; with `--quick` 1 and the number of CPUs.
-fn default_threads(quick: bool) -> Vec<usize> {
-    let cpus = HostSummary::here().cpus;
-    if quick {
-        return vec![1, cpus.max(2)];
-    }
-    let most = (cpus * THREADS_PER_CPU).next_power_of_two();
-    (0..).map(|power| 1 << power).take_while(|threads| *threads <= most).collect()
+        ..usual
+    };
+    settings.with_bits(args.bits)
 }
 
 /// Shows the step in progress on the bar.

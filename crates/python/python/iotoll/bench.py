@@ -1,0 +1,121 @@
+"""Measurements: of this machine, and the rows of documents that `iotoll bench`, `watch` and `compare` print."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from iotoll import _iotoll
+from iotoll._optional import require
+from iotoll.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["frame", "iova"]
+
+# The lists that lead to the rows of each document, outermost first.
+_ROWS = {
+    "iotoll.bench/1": ("cases", "entries"),
+    "iotoll.bench-blk/1": ("rows", "cells"),
+    "iotoll.bench-map/2": ("rows", "cells"),
+    "iotoll.bench-map-threads/1": ("cases", "entries"),
+    "iotoll.bench-memtype/1": ("areas", "rows", "cells"),
+    "iotoll.bench-net/1": ("cells",),
+    "iotoll.bench-transfer/1": ("memories",),
+    "iotoll.compare/1": ("groups", "rows"),
+    "iotoll.watch/1": ("adapters", "actions"),
+}
+# What a frame keeps of its document, where the document has it.
+_ATTRIBUTES = ("schema", "made_by", "command", "date", "machine", "settings", "warnings")
+
+
+def iova(
+    *,
+    scenarios: Optional[Sequence[str]] = None,
+    threads: Optional[Sequence[int]] = None,
+    contestants: Optional[Sequence[str]] = None,
+    baseline: Optional[str] = None,
+    quick: bool = False,
+    rounds: Optional[int] = None,
+    round_ms: Optional[int] = None,
+    pairs: Optional[int] = None,
+    held: Optional[int] = None,
+    burst: Optional[int] = None,
+    bits: Optional[int] = None,
+    pin: bool = False,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """Measures allocators of I/O virtual addresses with real threads on this machine: the document of `iotoll bench iova --json`.
+
+    The arguments are that command's options, with its defaults: all scenarios and allocators, which takes minutes; `quick` takes seconds.
+
+    Raises `ValueError` for a setting or a name that there is not, `errors.MeasurementError` if the measurement fails.
+
+    >>> document = iova(scenarios=["pairs"], threads=[1], contestants=["percpu"], pairs=1000, rounds=2)
+    >>> [entry["contestant"] for entry in document["cases"][0]["entries"]]
+    ['percpu']
+    """
+    asked = dict(locals())
+    given = [f"{name}={value!r}" for name, value in asked.items() if value not in (None, False)]
+    command = f"iotoll.bench.iova({', '.join(given)})"
+    date = datetime.now(timezone.utc).date().isoformat()
+    document: dict[str, Any] = json.loads(_iotoll.measure_iova(asked, [command], date))
+    return document
+
+
+def frame(document: Union[Mapping[str, Any], str, os.PathLike[str]]) -> pandas.DataFrame:
+    """The rows of a document of `iotoll bench`, `watch` or `compare`, or of a file with one.
+
+    A row has the fields of the tables around it, too: an allocator's, those of its scenario and number of threads. A nested field's name has a
+    dot: `ns_per_pair.median`. Lists of rows, such as single rounds, are left out. `DataFrame.attrs` has what the document says of itself.
+
+    Needs the package pandas. Raises `errors.InputError` if the file can't be read or is no such document.
+
+    >>> document = iova(scenarios=["pairs"], threads=[1], contestants=["direct"], pairs=1000, rounds=2)
+    >>> frame(document)[["scenario", "threads", "contestant", "measured.ns_per_pair.median"]].shape
+    (1, 4)
+    """
+    frames = require("pandas", "pandas")
+    file = None if isinstance(document, Mapping) else os.fspath(document)
+    content = document if isinstance(document, Mapping) else _read(document)
+    expected = f"a document with one of the schemas {', '.join(_ROWS)}"
+    schema = content.get("schema") if isinstance(content, Mapping) else None
+    if not isinstance(schema, str) or schema not in _ROWS:
+        found = "no schema" if schema is None else f"the schema {schema!r}"
+        raise InputError(f"{file or 'the document'} has {found}; expected {expected}", file, None, expected)
+    rows: pandas.DataFrame = frames.DataFrame.from_records(list(_rows(content, _ROWS[schema])))
+    rows.attrs.update({name: content[name] for name in _ATTRIBUTES if name in content})
+    return rows
+
+
+def _read(path: Union[str, os.PathLike[str]]) -> Any:
+    file = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as text:
+            return json.load(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{file}:{error.lineno}: {error.msg}; expected JSON", file, error.lineno, "JSON") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: {error}", file) from error
+
+
+def _rows(table: Mapping[str, Any], lists: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of the innermost of some lists that are in each other, with the fields of the outer ones."""
+    for outer in table[lists[0]]:
+        fields = dict(_fields(outer))
+        if len(lists) == 1:
+            yield fields
+        else:
+            yield from ({**fields, **inner} for inner in _rows(outer, lists[1:]))
+
+
+def _fields(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _fields(value, f"{prefix}{name}.")
+        elif not (isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value)):
+            yield f"{prefix}{name}", value

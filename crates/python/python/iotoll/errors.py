@@ -1,0 +1,46 @@
+"""What iotoll raises. All are `Error`; arguments that make no sense raise `ValueError` or `TypeError`."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+__all__ = ["Error", "InputError", "MeasurementError", "StudyError"]
+
+
+class Error(Exception):
+    """Something that iotoll could not do. Its text is the message with all causes.
+
+    `file`, `line` (from 1) and `expected` say where the mistake is and what belongs there; each is None where that is not known.
+
+    >>> error = Error("host.toml:3: lanes is 0; expected 1 to 32", "host.toml", 3, "1 to 32")
+    >>> str(error), error.line, error.expected
+    ('host.toml:3: lanes is 0; expected 1 to 32', 3, '1 to 32')
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: Optional[str] = None,
+        line: Optional[int] = None,
+        expected: Optional[str] = None,
+    ) -> None:
+        # All of them, so that a copy in another process is complete.
+        super().__init__(message, file, line, expected)
+        self.file = file
+        self.line = line
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class InputError(Error):
+    """A capture or text that can't be read, or that tells of no host. `file` is its path."""
+
+
+class StudyError(Error):
+    """A study that does not exist or can't be reproduced."""
+
+
+class MeasurementError(Error):
+    """A measurement that failed: an allocator is faulty, or threads could not be started."""
