@@ -14,22 +14,27 @@ GLIBC = "x86_64-unknown-linux-gnu"
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """Somebody's work inside of a crate: its name for people and for a purl, its licence, the file with its terms, the header with its
-    version, and what the names of the version's three numbers begin with."""
+    """Somebody's work inside of a crate: its name for people and for a purl, its licence, the file with its terms if it has one, the header
+    with its version, and the name of the version there, or what the names of its three numbers begin with."""
 
     title: str
     name: str
     licence: str
-    terms: str
+    terms: str | None
     header: str
     stem: str
 
 
 WITHIN = {
     "liblzma-sys": [
-        Work("XZ Utils (liblzma)", "xz", "0BSD", "xz/COPYING.0BSD", "xz/src/liblzma/api/lzma/version.h", "LZMA_VERSION_")
+        Work("XZ Utils (liblzma)", "xz", "0BSD", "xz/COPYING.0BSD", "xz/src/liblzma/api/lzma/version.h", "LZMA_VERSION_"),
     ],
-    "zstd-sys": [Work("Zstandard", "zstd", "BSD-3-Clause", "zstd/LICENSE", "zstd/lib/zstd.h", "ZSTD_VERSION_")],
+    "libmimalloc-sys": [
+        Work("mimalloc", "mimalloc", "MIT", None, "c_src/mimalloc/v3/include/mimalloc.h", "MI_MALLOC_VERSION"),
+    ],
+    "zstd-sys": [
+        Work("Zstandard", "zstd", "BSD-3-Clause", "zstd/LICENSE", "zstd/lib/zstd.h", "ZSTD_VERSION_"),
+    ],
 }
 
 
@@ -40,6 +45,13 @@ class Program:
     package: str
     target: str
     features: tuple[str, ...] = ()
+
+
+FEATURES = ("sweep", "fleet")
+IOTOLL_STATIC = Program("iotoll", STATIC, FEATURES)
+IOTOLL = Program("iotoll", GLIBC, FEATURES)
+LAB_PLUGIN = Program("lab-plugin", GLIBC)
+LAB_GUEST = Program("lab-guest", GLIBC)
 
 
 def cargo(*words):
@@ -84,7 +96,11 @@ def checksums():
 def version_within(package, work):
     """The version of a work inside of a crate."""
     header = folder(package) / work.header
-    numbers = [re.search(rf"define\s+{work.stem}{part}\s+(\d+)", header.read_text()) for part in ("MAJOR", "MINOR", "(?:PATCH|RELEASE)")]
+    text = header.read_text()
+    whole = re.search(rf"define\s+{work.stem}\s+(\d+)(\d\d)(\d\d)\b", text)
+    if whole:
+        return ".".join(str(int(number)) for number in whole.groups())
+    numbers = [re.search(rf"define\s+{work.stem}{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR", "(?:PATCH|RELEASE)")]
     if not all(numbers):
         raise SystemExit(f"{header}: no {work.stem}MAJOR, MINOR and PATCH or RELEASE; expected the version of {work.title}")
     return ".".join(number.group(1) for number in numbers)

@@ -8,19 +8,13 @@ import shutil
 import subprocess
 import sys
 
-from linked import GLIBC, ROOT, STATIC, Program
+from linked import IOTOLL, IOTOLL_STATIC, LAB_GUEST, LAB_PLUGIN, ROOT, STATIC
 
-FEATURES = ("sweep", "fleet")
 # The oldest glibc that packages run with: that of RHEL 8.
 OLDEST_GLIBC = "2.28"
 # Versions of QEMU's plugin interface; CONTRIBUTING.md says which QEMU takes which. The first is the plain file's.
 PLUGIN_INTERFACES = (1, 2, 3, 7)
 ZIG = "0.17.1"
-
-IOTOLL_STATIC = Program("iotoll", STATIC, FEATURES)
-IOTOLL = Program("iotoll", GLIBC, FEATURES)
-LAB_PLUGIN = Program("lab-plugin", GLIBC)
-LAB_GUEST = Program("lab-guest", GLIBC)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +69,13 @@ class Toolchain:
         path.chmod(0o755)
         return str(path)
 
+    def musl_libraries(self):
+        """A folder with the library that crates name and musl has within libc."""
+        folder = self.target_folder / "tools" / "musl"
+        folder.mkdir(exist_ok=True)
+        (folder / "libdl.a").write_bytes(b"!<arch>\n")
+        return folder
+
     def environment(self, target):
         """Variables with which the same sources give the same bytes in every folder."""
         suffix = target.replace("-", "_")
@@ -101,6 +102,7 @@ class Toolchain:
         if target == STATIC:
             # Rust brings musl and all else that it takes; Zig would link a second one.
             variables[linker] = "rust-lld"
+            flags.append(f"-Clink-arg=-L{self.musl_libraries()}")
         else:
             variables[linker] = compiler
         return {**os.environ, **variables, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags)}

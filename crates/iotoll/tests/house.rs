@@ -64,6 +64,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("io-uring", &["bench", "nvme"]),
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
+    ("mimalloc", &["iotoll"]),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {
