@@ -418,7 +418,9 @@ mod tests {
     fn a_folder_without_plugins_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
         let [beside, packaged] = ["bin", "lib"].map(|name| folder.path().join(name));
-        [&beside, &packaged].map(|folder| std::fs::create_dir(folder).unwrap());
+        for folder in [&beside, &packaged] {
+            std::fs::create_dir(folder).unwrap();
+        }
         let folders = [beside.clone(), packaged.clone()];
         let found = || qemu("7.2.22").find_among(&folders);
         // Where there is none, the folder of the program is named.

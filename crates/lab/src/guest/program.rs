@@ -86,9 +86,12 @@ impl Program {
             return Err(ProgramError::Arch(arch));
         }
         let [beside, packaged] = companion::folders().map(|folder| folder.join(NAME));
-        match [&beside, &packaged].into_iter().find(|path| path.is_file()) {
-            Some(path) => Self::read(path),
-            None => Err(ProgramError::Absent(beside)),
+        if beside.is_file() {
+            Self::read(&beside)
+        } else if packaged.is_file() {
+            Self::read(&packaged)
+        } else {
+            Err(ProgramError::Absent(beside))
         }
     }
 
