@@ -6,18 +6,15 @@ import hashlib
 import pathlib
 import subprocess
 import tempfile
+import textwrap
 
 import layout
 from layout import Entry
 
 # What lintian says of our packages that is meant, each with the reason.
 OVERRIDES = {
-    "iotoll": [
-        ("extra-license-file", "THIRD-PARTY.md refers to these texts"),
-        ("initial-upload-closes-no-bugs", "it was not uploaded to Debian"),
-    ],
+    "iotoll": [("initial-upload-closes-no-bugs", "it was not uploaded to Debian")],
     "iotoll-lab": [
-        ("extra-license-file", "THIRD-PARTY.md refers to these texts"),
         ("initial-upload-closes-no-bugs", "it was not uploaded to Debian"),
         ("unstripped-binary-or-object", "functions of lab-guest are looked up in its symbol table"),
         ("hardening-no-pie", "marks of lab-guest are at fixed addresses"),
@@ -29,13 +26,14 @@ def copyright_text(about):
     mit = (layout.ROOT / "LICENSE-MIT").read_text()
     owner = next(line for line in mit.splitlines() if line.startswith("Copyright"))
     indented = "\n".join(f" {line}" if line else " ." for line in mit.split(owner)[1].strip().splitlines())
-    plugin = "Files: usr/lib/iotoll/liblab_plugin*\nCopyright: the iotoll developers\nLicense: GPL-2.0-or-later\n On Debian its text is in /usr/share/common-licenses/GPL-2.\n\n"
+    owner_name = owner.removeprefix("Copyright (c)").strip()
+    plugin = f"Files: usr/lib/iotoll/liblab_plugin*\nCopyright: {owner_name}\nLicense: GPL-2.0-or-later\n On Debian its text is in /usr/share/common-licenses/GPL-2.\n\n"
     return f"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: iotoll
 Comment: Works of others that are linked into the program, and their terms, are listed in THIRD-PARTY.md beside this file.
 
 Files: *
-Copyright: {owner.removeprefix("Copyright").removeprefix(" (c)").strip()}
+Copyright: {owner_name}
 License: MIT or Apache-2.0
 
 {plugin if "GPL" in about["licence"] else ""}License: MIT
@@ -52,7 +50,8 @@ def changelog(name, version, maintainer, time):
 
 
 def wrapped(text):
-    return "\n".join(f" {line}" for line in text.strip().splitlines())
+    """The further lines of a description, short enough for a terminal."""
+    return "\n".join(f" {line}" for line in textwrap.wrap(" ".join(text.split()), 78))
 
 
 def needed_packages(programs):

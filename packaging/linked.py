@@ -59,7 +59,8 @@ def cargo(*words):
 
 
 def metadata():
-    return json.loads(cargo("metadata", "--locked", "--format-version", "1"))
+    # Without features it would lack the crates of optional ones.
+    return json.loads(cargo("metadata", "--locked", "--all-features", "--format-version", "1"))
 
 
 def names(program):
@@ -75,6 +76,7 @@ def crates(programs):
     """Cargo's records of all crates in the programs, sorted by name and version."""
     wanted = set().union(*map(names, programs))
     found = [package for package in metadata()["packages"] if (package["name"], package["version"]) in wanted]
+    assert len(found) == len(wanted), wanted - {(package["name"], package["version"]) for package in found}
     return sorted(found, key=lambda package: (package["name"], package["version"]))
 
 

@@ -5,16 +5,11 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
+import textwrap
 
 import layout
 from layout import Entry
 
-# What rpmlint says of our packages that is meant, each with the reason.
-FILTERS = [
-    ("no-url-tag", "the repository has no public address yet"),
-    ("only-non-binary-in-usr-lib", "the folder of the lab's programs"),
-    ("devel-file-in-non-devel-package", "no header is one of ours"),
-]
 DOCUMENTS = ("usr/share/doc/", "usr/share/man/")
 
 
@@ -50,7 +45,7 @@ License: {about["licence"]}
 {homepage}Packager: {package["maintainer"]}
 {requires}
 %description
-{about["description"].strip()}
+{textwrap.fill(" ".join(about["description"].split()), 78)}
 
 %install
 mkdir -p %{{buildroot}}

@@ -41,16 +41,16 @@ def busybox(folder):
 MOUNTS = 'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/sh -c "cd $1 && $2"'
 
 
-def run(root, command, work, seconds=300):
+def run(root, command, work, seconds=900):
     """Runs a shell command in a folder of a root; returns its exit status and all that it printed. Mounts end with it."""
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", MOUNTS, root, work, command]
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "COLUMNS": "300"}
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, env=environment)
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def is_possible():
-    """Whether a root can be made here at all, else why not."""
+def is_impossible():
+    """Why no root can be made here; None if it can."""
     missing = [name for name in ("mmdebstrap", "unshare", "rpm", "busybox") if not shutil.which(name)]
     if missing:
         return f"not installed: {', '.join(missing)}"
