@@ -23,7 +23,9 @@ fn compiler_flags(link_arguments: &[&str]) -> Result<Vec<String>, VarError> {
         vec![format!("--target={}", var("TARGET")?), format!("-Copt-level={}", var("OPT_LEVEL")?)];
     flags.extend(link_arguments.iter().map(|argument| format!("-Clink-arg={argument}")));
     let given = var("CARGO_ENCODED_RUSTFLAGS")?;
-    flags.extend(given.split('\x1f').filter(|flag| !flag.is_empty()).map(str::to_owned));
+    // What the program calls the folders of its sources changes no instruction, and would name a folder of this host.
+    let changes_it = |flag: &&str| !flag.is_empty() && !flag.starts_with("--remap-path-prefix");
+    flags.extend(given.split('\x1f').filter(changes_it).map(str::to_owned));
     Ok(flags)
 }
 

@@ -525,7 +525,7 @@ pub(crate) struct LabRun {
     /// File with further presets
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub(crate) presets: Option<PathBuf>,
-    /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program, whichever fits QEMU]
+    /// QEMU plugin [default: liblab_plugin.so or liblab_plugin-api-N.so beside this program or in ../lib/iotoll, whichever fits QEMU]
     #[arg(long, value_name = "FILE.so", value_hint = ValueHint::FilePath)]
     pub(crate) plugin: Option<PathBuf>,
     /// Stop a guest that has used this much CPU time, has printed nothing for as long, or has run four times as long

@@ -47,6 +47,11 @@ use output::Outcome;
 use report::Length;
 use std::process::ExitCode;
 
+/// Threads of musl's allocator wait for each other: `iotoll fleet` took three times as long (docs/validation/packages.md).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match usage::parse_arguments() {
         Ok(cli) => cli,

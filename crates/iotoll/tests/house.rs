@@ -69,6 +69,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("hdrhistogram", &["bench", "des"]),
     ("libloading", &["bench"]),
     ("pyo3", &["python"]),
+    ("mimalloc", &["iotoll"]),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {

@@ -10,6 +10,7 @@
 
 pub mod arch;
 pub mod boots;
+mod companion;
 pub mod disk;
 mod dma_path;
 pub mod flame;

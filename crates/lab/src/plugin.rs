@@ -5,6 +5,7 @@
 //! copy of the build for version N. The first build that fits the installed QEMU is used.
 
 use crate::Arch;
+use crate::companion;
 use crate::qemu::{self, Release};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs::File;
@@ -123,8 +124,8 @@ fn format_range(range: &RangeInclusive<u32>) -> String {
     }
 }
 
-/// The absolute path of the plugin for an architecture's QEMU: the file given, or one in the folder of the running
-/// program, where cargo and packages install it.
+/// The absolute path of the plugin for an architecture's QEMU: the file given, or one beside the running program or
+/// where packages install it.
 ///
 /// # Errors
 /// [`PluginError`], if possible with the command that builds the right plugin.
@@ -133,9 +134,7 @@ pub fn find(arch: Arch, given: Option<&Path>) -> Result<PathBuf, PluginError> {
     let qemu = Qemu::from_version(arch.qemu(), &version)?;
     let path = match given {
         Some(path) => qemu.check(path),
-        None => {
-            qemu.find_plugin(std::env::current_exe().unwrap_or_default().parent().unwrap_or(Path::new("")))
-        }
+        None => qemu.find_among(&companion::folders()),
     }?;
     // QEMU searches the library path for a name without a slash.
     std::path::absolute(&path).map_err(|source| PluginError::Read { path, source })
@@ -155,6 +154,17 @@ impl Qemu {
         let accepts = accepts.ok_or_else(|| PluginError::Version { program, version: version.to_owned() })?;
         let version = version.split_whitespace().next().unwrap_or(version).to_owned();
         Ok(Self { version, accepts })
+    }
+
+    /// The first plugin that this QEMU accepts, in the first folder that has plugins.
+    fn find_among(&self, [beside, packaged]: &[PathBuf; 2]) -> Result<PathBuf, PluginError> {
+        match self.find_plugin(beside) {
+            Err(absent @ PluginError::Absent { .. }) => match self.find_plugin(packaged) {
+                Err(PluginError::Absent { .. }) => Err(absent),
+                found_or_unfit => found_or_unfit,
+            },
+            found_or_unfit => found_or_unfit,
+        }
     }
 
     /// The first plugin in a folder that this QEMU accepts.
@@ -402,6 +412,24 @@ mod tests {
         // A damaged file is an error, not skipped.
         std::fs::write(folder.path().join("liblab_plugin.so"), "").unwrap();
         assert!(matches!(found("10.0.2"), Err(PluginError::NotPlugin { .. })));
+    }
+
+    #[test]
+    fn a_folder_without_plugins_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let [beside, packaged] = ["bin", "lib"].map(|name| folder.path().join(name));
+        for folder in [&beside, &packaged] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        let folders = [beside.clone(), packaged.clone()];
+        let found = || qemu("7.2.22").find_among(&folders);
+        // Where there is none, the folder of the program is named.
+        assert!(matches!(found(), Err(PluginError::Absent { path, .. }) if path.starts_with(&beside)));
+        std::fs::write(packaged.join("liblab_plugin.so"), built_for(1)).unwrap();
+        assert_eq!(found().unwrap(), packaged.join("liblab_plugin.so"));
+        // What somebody has built is not passed over, even if it is unfit.
+        std::fs::write(beside.join("liblab_plugin.so"), built_for(3)).unwrap();
+        assert!(matches!(found(), Err(PluginError::Misfit { .. })));
     }
 
     proptest! {

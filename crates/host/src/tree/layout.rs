@@ -55,8 +55,8 @@ fn is_host(source: &dyn Source, prefix: &str) -> bool {
     SIGNS.iter().any(|sign| matches!(node(sign), Ok(Node::Folder))) || has_log()
 }
 
-/// Folders of a sosreport's commands whose output is read.
-const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware"];
+/// Folders of a sosreport's commands whose output is read; the last is that of `contrib/sos/iotoll.py`, to which links at the top lead.
+const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware", "iotoll"];
 
 /// Whether an inspection may ask for a path of an archive, whose host lies at its top or one folder below.
 /// Archives of hosts are mostly logs and package lists, which would only fill the memory.

@@ -7,6 +7,7 @@ use super::agent::{self, AgentError};
 use super::identity;
 use super::libraries::{LibrariesError, libraries};
 use crate::Arch;
+use crate::companion;
 use object::{Object, ObjectKind, ObjectSymbol, SymbolKind};
 use std::fs;
 use std::io;
@@ -32,7 +33,7 @@ pub struct ProgramFunction {
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It has not been built.
-    #[error("{} does not exist; build it with: cargo build --release -p {NAME}", .0.display())]
+    #[error("{} does not exist; install iotoll-lab, or build it with: cargo build --release -p {NAME}", .0.display())]
     Absent(PathBuf),
     /// It is built for the host's architecture, and the guest has another.
     #[error("{NAME} is built for this host and can't run in a guest of {0}")]
@@ -76,7 +77,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads the `lab-guest` in the folder of the running program, where cargo and packages install it.
+    /// Reads the `lab-guest` beside the running program, or where packages install it.
     ///
     /// # Errors
     /// [`ProgramError`]
@@ -84,8 +85,14 @@ impl Program {
         if !arch.is_host() {
             return Err(ProgramError::Arch(arch));
         }
-        let beside = std::env::current_exe().unwrap_or_default().with_file_name(NAME);
-        if beside.is_file() { Self::read(&beside) } else { Err(ProgramError::Absent(beside)) }
+        let [beside, packaged] = companion::folders().map(|folder| folder.join(NAME));
+        if beside.is_file() {
+            Self::read(&beside)
+        } else if packaged.is_file() {
+            Self::read(&packaged)
+        } else {
+            Err(ProgramError::Absent(beside))
+        }
     }
 
     /// Reads a program with its functions and libraries, and checks its marks.
