@@ -25,6 +25,7 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
 }
 
 /// A copy of the program without debugging symbols, because the guest unpacks it into memory.
+#[allow(dead_code, reason = "the static program is named")]
 pub(crate) fn stripped(folder: &Path) -> PathBuf {
     let program = folder.join("iotoll");
     let mut strip = Command::new("strip");
