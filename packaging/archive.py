@@ -31,5 +31,5 @@ def member(path, time, mode, kind):
     return one
 
 
-def tar_gz(entries, time, top=""):
-    return gzip.compress(tar(entries, time, top), compresslevel=9, mtime=0)
+def packed(data, quick=False):
+    return gzip.compress(data, compresslevel=1 if quick else 9, mtime=0)

@@ -9,6 +9,7 @@ import tempfile
 import textwrap
 
 import layout
+from archive import packed
 from layout import Entry
 
 # What lintian says of our packages that is meant, each with the reason.
@@ -93,8 +94,8 @@ def build(name, entries, package, version, time, out, quick):
     entries = [
         *entries,
         Entry(f"{folder}/copyright", copyright_text(about).encode()),
-        Entry(f"{folder}/changelog.gz", layout.packed((layout.ROOT / "CHANGELOG.md").read_bytes())),
-        Entry(f"{folder}/changelog.Debian.gz", layout.packed(changelog(name, version, maintainer, time).encode())),
+        Entry(f"{folder}/changelog.gz", packed((layout.ROOT / "CHANGELOG.md").read_bytes())),
+        Entry(f"{folder}/changelog.Debian.gz", packed(changelog(name, version, maintainer, time).encode())),
         Entry(f"usr/share/lintian/overrides/{name}", overrides.encode()),
     ]
     with tempfile.TemporaryDirectory() as temporary:

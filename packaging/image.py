@@ -1,7 +1,6 @@
 """A container image of a few files, as an OCI archive: what Containerfile describes, without a container engine."""
 
 import datetime
-import gzip
 import hashlib
 import json
 import pathlib
@@ -26,9 +25,9 @@ def labels(version):
     return {name: value.replace("$VERSION", version) for name, value in found.items()}
 
 
-def build(entries, version, time, path):
+def build(entries, version, time, path, quick):
     layer = archive.tar(entries, time)
-    packed = gzip.compress(layer, compresslevel=9, mtime=0)
+    packed = archive.packed(layer, quick)
     created = datetime.datetime.fromtimestamp(time, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     config = {
         "created": created,

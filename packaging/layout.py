@@ -1,12 +1,12 @@
 """Which files a package holds, and where."""
 
 import dataclasses
-import gzip
 import os
 import pathlib
 import subprocess
 import tempfile
 
+from archive import packed
 from linked import ROOT
 
 # Pages for users; studies and validation stay in the repository.
@@ -56,10 +56,6 @@ ARCHIVE = Layout(
 
 def join(folder, name):
     return f"{folder}/{name}" if folder else name
-
-
-def packed(data):
-    return gzip.compress(data, compresslevel=9, mtime=0)
 
 
 def printed(program, *words):

@@ -40,11 +40,13 @@ def commit_time():
 
 def install_tool(folder, requirement):
     """Installs a package of PyPI into a folder of its own, once, and returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     place = folder / requirement
     if not place.is_dir():
         part = place.with_name(place.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--root-user-action=ignore", "--target", part, requirement]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--root-user-action=ignore", "--no-warn-conflicts"]
+        command += ["--target", part, requirement]
         subprocess.run(command, check=True)
         part.rename(place)
     return place
@@ -76,8 +78,9 @@ class Toolchain:
         (folder / "libdl.a").write_bytes(b"!<arch>\n")
         return folder
 
-    def environment(self, target):
+    def environment(self, program):
         """Variables with which the same sources give the same bytes in every folder."""
+        target = program.target
         suffix = target.replace("-", "_")
         c_target = "x86_64-linux-musl" if target == STATIC else f"x86_64-linux-gnu.{OLDEST_GLIBC}"
         cargo_home = os.environ.get("CARGO_HOME", str(pathlib.Path.home() / ".cargo"))
@@ -103,7 +106,8 @@ class Toolchain:
             # Rust brings musl and all else that it takes; Zig would link a second one.
             variables[linker] = "rust-lld"
             flags.append(f"-Clink-arg=-L{self.musl_libraries()}")
-        else:
+        elif program != LAB_GUEST:
+            # Zig can't put the marks of lab-guest at their address; it runs with the build host's glibc and newer.
             variables[linker] = compiler
         return {**os.environ, **variables, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags)}
 
@@ -113,7 +117,7 @@ class Toolchain:
         command = ["cargo", "build", "--profile", "dist", "--locked", "--target", program.target, "-p", program.package]
         command += ["--features", ",".join(features)] if features else []
         print(f"$ {shlex.join(command)}", file=sys.stderr, flush=True)
-        subprocess.run(command, cwd=ROOT, check=True, env=self.environment(program.target))
+        subprocess.run(command, cwd=ROOT, check=True, env=self.environment(program))
         return self.target_folder / program.target / "dist"
 
 
