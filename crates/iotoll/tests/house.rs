@@ -52,7 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "sweep",
         ],
     ),
-    ("python", &["host", "model", "fleet", "bench"]),
+    ("python", &["toll", "host", "model", "columns", "fleet", "sweep", "bench"]),
 ];
 
 /// Libraries that only some crates may know.

@@ -2,12 +2,17 @@
 
 use bench::RunError;
 use fleet::InputError;
-use model::StudyError;
+use model::{ExperimentError, StudyError, TableError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::path::Path;
+use sweep::PlanError;
+use toll::TomlProblem;
 
 mod class {
     pyo3::import_exception!(iotoll.errors, Error);
+    pyo3::import_exception!(iotoll.errors, ExperimentError);
+    pyo3::import_exception!(iotoll.errors, FolderError);
     pyo3::import_exception!(iotoll.errors, InputError);
     pyo3::import_exception!(iotoll.errors, StudyError);
     pyo3::import_exception!(iotoll.errors, MeasurementError);
@@ -19,6 +24,12 @@ struct Place {
     file: Option<String>,
     line: Option<usize>,
     expected: Option<String>,
+}
+
+impl Place {
+    fn line(file: &str, line: usize) -> Self {
+        Self { file: Some(file.to_owned()), line: Some(line), expected: None }
+    }
 }
 
 /// The arguments of an exception's class: its message, with all causes, and its place.
@@ -44,6 +55,69 @@ pub(crate) fn of_study(error: &StudyError) -> PyErr {
         _ => None,
     };
     class::StudyError::new_err(arguments(error, Place { expected, ..Place::default() }))
+}
+
+/// The exception for a file that describes no experiment.
+pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
+    let place = match error {
+        ExperimentError::Form(TomlProblem { file, line, .. }) => Place::line(file, *line),
+        ExperimentError::Value { file, line, expected, .. } => {
+            Place { expected: Some(expected.to_string()), ..Place::line(file, *line) }
+        }
+        ExperimentError::OtherKind { file, .. } => Place { file: Some(file.clone()), ..Place::default() },
+    };
+    class::ExperimentError::new_err(arguments(error, place))
+}
+
+/// The exception for changes of an experiment that no machine has; `file` and `line` are of the field before it was changed.
+pub(crate) fn of_changes(error: &TableError, file: &str, line: impl Fn(&str) -> usize) -> PyErr {
+    let (message, ..) = arguments(error, Place::default());
+    match error {
+        TableError::Form(_) => no_experiment(message, file, None, None),
+        TableError::Value { field, expected, .. } => {
+            no_experiment(message, file, Some(line(field)), Some(expected.to_string()))
+        }
+    }
+}
+
+/// The exception for a description of a machine with something that is wrong in it, as `message` says.
+pub(crate) fn no_experiment(
+    message: String,
+    file: &str,
+    line: Option<usize>,
+    expected: Option<String>,
+) -> PyErr {
+    let message =
+        line.map_or_else(|| format!("{file}: {message}"), |line| format!("{file}:{line}: {message}"));
+    class::ExperimentError::new_err((message, Some(file.to_owned()), line, expected))
+}
+
+/// The exception for an experiment whose simulation fails, and which errors call `file`.
+pub(crate) fn of_run(error: &model::RunError, file: &str) -> PyErr {
+    let (message, ..) = arguments(error, Place::default());
+    let message = if error.names_its_file() { message } else { format!("{file}: {message}") };
+    class::ExperimentError::new_err((message, Some(file.to_owned()), None::<usize>, None::<String>))
+}
+
+/// The exception for a plan with a mistake.
+pub(crate) fn of_plan(error: &PlanError) -> PyErr {
+    let place = match error {
+        PlanError::Form(TomlProblem { file, line, .. }) => Place::line(file, *line),
+        PlanError::Axes { file, line, expected, .. } => {
+            Place { expected: Some(expected.clone()), ..Place::line(file, *line) }
+        }
+        PlanError::Value { expected, .. } => {
+            Place { expected: Some(expected.to_string()), ..Place::default() }
+        }
+        PlanError::Machine { .. } => Place::default(),
+    };
+    class::ExperimentError::new_err(arguments(error, place))
+}
+
+/// The exception for a folder of results that can't be read or written, or that another process writes.
+pub(crate) fn of_folder(error: &dyn std::error::Error, folder: &Path) -> PyErr {
+    let place = Place { file: Some(folder.display().to_string()), ..Place::default() };
+    class::FolderError::new_err(arguments(error, place))
 }
 
 /// The exception for a mistake in this program: a result that can't be written.

@@ -10,14 +10,18 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// What could not be looked at, and why.
-type NotFound = (PathBuf, String);
+pub(crate) type NotFound = (PathBuf, String);
 
 /// Paths of the inputs that are found at some paths, and those that could not be looked at, each with the reason.
 #[pyfunction]
 pub(crate) fn find(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, Vec<NotFound>)> {
     let Inputs { found, unlisted } = interruptible::run(py, move |_| inputs_at(&paths))?;
-    let unlisted = unlisted.into_iter().map(|Unlisted { path, error }| (path, error.to_string()));
-    Ok((found.into_iter().map(|input| input.path).collect(), unlisted.collect()))
+    Ok((found.into_iter().map(|input| input.path).collect(), not_found(unlisted)))
+}
+
+/// What was not found, for Python.
+pub(crate) fn not_found(unlisted: Vec<Unlisted>) -> Vec<NotFound> {
+    unlisted.into_iter().map(|Unlisted { path, error }| (path, error.to_string())).collect()
 }
 
 /// Inspects the inputs at some paths in so many threads. Returns each table's name, and the bytes of a Parquet file with its rows.
@@ -38,7 +42,8 @@ pub(crate) fn tables(
     files.map_err(|error| failure::of_program(&error))
 }
 
-fn inputs_at(paths: &[PathBuf]) -> Inputs {
+/// What was found at some paths.
+pub(crate) fn inputs_at(paths: &[PathBuf]) -> Inputs {
     Inputs::find(paths.iter().map(|path| -> &Path { path }))
 }
 

@@ -302,7 +302,7 @@ fn axes_error(file: &str, line: usize, place: &str, is: &str, expected: &str) ->
 
 /// Sets a field by its dotted name, in which a number names an element of a list. False if what is before a dot is no table and no list
 /// with such an element.
-fn set_field(table: &mut toml::Table, field: &str, value: toml::Value) -> bool {
+pub fn set_field(table: &mut toml::Table, field: &str, value: toml::Value) -> bool {
     let Some((above, below)) = field.split_once('.') else {
         table.insert(field.to_owned(), value);
         return true;

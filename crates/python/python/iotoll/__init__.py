@@ -3,6 +3,8 @@
     inspect     one host: a capture, a folder, a text that somebody pasted, or this machine
     tables      many hosts as tables of pyarrow
     reproduce   published figures beside the models'
+    model       simulations of machines
+    folders     results that many processes write; iotoll.dask distributes such work
     bench       measures on this machine; rows of measurements for pandas
     errors      what is raised
 
@@ -14,11 +16,11 @@ The functions are those of the program `iotoll`, and give the same documents. Th
 ('iotoll.inspect/2', '6.1.0-13-amd64')
 """
 
-from iotoll import bench, errors
+from iotoll import bench, errors, folders, model
 from iotoll._iotoll import __version__
 from iotoll.errors import Error
 from iotoll.hosts import NotLookedAt, inspect, tables
-from iotoll.studies import reproduce, studies
+from iotoll.model import reproduce
 
 __all__ = [
     "Error",
@@ -26,8 +28,9 @@ __all__ = [
     "__version__",
     "bench",
     "errors",
+    "folders",
     "inspect",
+    "model",
     "reproduce",
-    "studies",
     "tables",
 ]

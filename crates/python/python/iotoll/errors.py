@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-__all__ = ["Error", "InputError", "MeasurementError", "StudyError"]
+__all__ = ["Error", "ExperimentError", "FolderError", "InputError", "MeasurementError", "StudyError"]
 
 
 class Error(Exception):
@@ -36,6 +36,14 @@ class Error(Exception):
 
 class InputError(Error):
     """A capture or text that can't be read, or that tells of no host. `file` is its path."""
+
+
+class ExperimentError(Error):
+    """A description of a machine, or a plan, with a mistake; or a simulation that fails."""
+
+
+class FolderError(Error):
+    """A folder of results that can't be read or written, or that another process writes. `file` is its path."""
 
 
 class StudyError(Error):

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._optional import require
+from iotoll._toml import PathLike
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow
 
 __all__ = ["NotLookedAt", "inspect", "tables"]
-
-PathLike = Union[str, "os.PathLike[str]"]
 
 
 class NotLookedAt(UserWarning):
@@ -70,6 +71,11 @@ def find(paths: Union[PathLike, Iterable[PathLike]]) -> list[str]:
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     found, not_found = _iotoll.find([os.fspath(path) for path in paths])
-    for path, reason in not_found:
-        warnings.warn(f"{path}: {reason}", NotLookedAt, stacklevel=3)
+    warn_of(not_found)
     return [os.fspath(path) for path in found]
+
+
+def warn_of(not_found: list[tuple[Path, str]]) -> None:
+    """Warns the caller's caller of paths that could not be looked at, each with its reason."""
+    for path, reason in not_found:
+        warnings.warn(f"{path}: {reason}", NotLookedAt, stacklevel=4)
