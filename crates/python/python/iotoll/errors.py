@@ -24,14 +24,10 @@ class Error(Exception):
         line: Optional[int] = None,
         expected: Optional[str] = None,
     ) -> None:
-        # All of them, so that a copy in another process is complete.
-        super().__init__(message, file, line, expected)
+        super().__init__(message)
         self.file = file
         self.line = line
         self.expected = expected
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class InputError(Error):
