@@ -4,6 +4,7 @@ import datetime
 import email.utils
 import hashlib
 import pathlib
+import re
 import subprocess
 import tempfile
 import textwrap
@@ -55,17 +56,29 @@ def wrapped(text):
     return "\n".join(f" {line}" for line in textwrap.wrap(" ".join(text.split()), 78))
 
 
+# Debian's package of each library that our programs may ask for. Which release of glibc is needed is read from the versions of symbols:
+# dpkg-shlibdeps answers with the building host's, for libraries that are part of libc since then.
+GLIBC_LIBRARIES = {"ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"}
+OTHER_LIBRARIES = {"libgcc_s.so.1": "libgcc-s1"}
+
+
+def newest_glibc(programs):
+    """The newest version of glibc whose symbols programs ask for, as numbers; None for static ones."""
+    said = [subprocess.run(["readelf", "--version-info", one], check=True, stdout=subprocess.PIPE, text=True).stdout for one in programs]
+    asked = [tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_(\d[\d.]*)", "".join(said))]
+    return max(asked, default=None)
+
+
 def needed_packages(programs):
-    """What programs need of shared libraries, as dpkg-shlibdeps says it; nothing of static ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        control = pathlib.Path(folder) / "debian/control"
-        control.parent.mkdir()
-        control.write_text("Source: iotoll\n\nPackage: iotoll\nArchitecture: amd64\n")
-        words = [word for program in programs for word in ("-e", program)]
-        # Of the plugin it warns that QEMU's functions are in no library.
-        command = ["dpkg-shlibdeps", "-O", "--warnings=0", *words]
-        said = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return said.strip().removeprefix("shlibs:Depends=")
+    """What programs need of shared libraries."""
+    said = [subprocess.run(["readelf", "--dynamic", one], check=True, stdout=subprocess.PIPE, text=True).stdout for one in programs]
+    libraries = set(re.findall(r"\(NEEDED\).*\[(.*)\]", "".join(said)))
+    others = libraries - GLIBC_LIBRARIES
+    if others - OTHER_LIBRARIES.keys():
+        raise SystemExit(f"{programs}: need {others - OTHER_LIBRARIES.keys()}; expected libraries whose Debian package is known")
+    newest = newest_glibc(programs)
+    glibc = [f"libc6 (>= {'.'.join(map(str, newest))})"] if newest else []
+    return glibc + [OTHER_LIBRARIES[one] for one in sorted(others)]
 
 
 def control(name, about, version, maintainer, homepage, depends, size):
@@ -102,9 +115,9 @@ def build(name, entries, package, version, time, out, quick):
         root = pathlib.Path(temporary) / "root"
         layout.write(entries, root, time)
         programs = [root / entry.path for entry in entries if entry.data.startswith(b"\x7fELF")]
-        depends = [needed_packages(programs)] + ([f"iotoll (= {version})"] if name != "iotoll" else [])
+        depends = needed_packages(programs) + ([f"iotoll (= {version})"] if name != "iotoll" else [])
         size = sum(-(-len(entry.data) // 1024) for entry in entries)
-        text = control(name, about, version, maintainer, package["homepage"], ", ".join(filter(None, depends)), size)
+        text = control(name, about, version, maintainer, package["homepage"], ", ".join(depends), size)
         sums = "".join(f"{hashlib.md5(entry.data).hexdigest()}  {entry.path}\n" for entry in layout.ordered(entries))
         layout.write([Entry("control", text.encode()), Entry("md5sums", sums.encode())], root / "DEBIAN", time)
         path = out / f"{name}_{version}_amd64.deb"

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tempfile
 
+import debian
 from programs import OLDEST_GLIBC, install_tool
 
 VALIDATOR = "cyclonedx-python-lib[json-validation]==11.12.0"
@@ -137,10 +138,9 @@ def check_glibc(out):
     (path,) = out.glob("iotoll_*.deb")
     with tempfile.TemporaryDirectory() as folder:
         unpack_deb(path, folder)
-        text = printed("readelf", "--version-info", f"{folder}/usr/bin/iotoll", text=True)
-    number = lambda version: tuple(map(int, version.split(".")))  # noqa: E731
-    asked = max(re.findall(r"GLIBC_([\d.]+)", text), key=number, default="0")
-    return [f"iotoll needs glibc {asked}; expected at most {OLDEST_GLIBC}"] if number(asked) > number(OLDEST_GLIBC) else []
+        asked = debian.newest_glibc([f"{folder}/usr/bin/iotoll"])
+    oldest = tuple(map(int, OLDEST_GLIBC.split(".")))
+    return [f"iotoll needs glibc {asked}; expected at most {OLDEST_GLIBC}"] if asked > oldest else []
 
 
 def check_sums(out):

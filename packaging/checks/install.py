@@ -11,9 +11,9 @@ from linked import ROOT
 
 
 def removed(before, after):
-    """What of a package stays after its removal; the package manager's own records aside."""
-    left = after - before
-    return [f"left after removal: {path}" for path in sorted(left) if not path.startswith(("var/", "etc/ld.so.cache"))]
+    """What of a package stays after its removal, besides the package manager's records and what commands wrote."""
+    records = ("var/", "root/.rpmdb/", "tmp/.cache/", "etc/bash_completion.d/iotoll")
+    return [f"left after removal: {path}" for path in sorted(after - before) if not path.startswith(records)]
 
 
 def files_below(folder):
@@ -50,7 +50,7 @@ class Place:
         status, text = root.run(clean, "dpkg -V iotoll && dpkg -P iotoll", "/tmp")
         shutil.rmtree(clean / "work")
         wrong += [] if status == 0 else [f"dpkg -V or -P: {text}"]
-        return wrong + [line for line in removed(before, files_below(clean)) if not line.endswith(("report.html", "etc/bash_completion.d/iotoll"))]
+        return wrong + removed(before, files_below(clean))
 
     def check_rpm(self):
         if root.is_impossible():
@@ -65,7 +65,7 @@ class Place:
         wrong = examples.check(clean) + ([verified.stdout] if verified.returncode != 0 else [])
         shutil.rmtree(clean / "work")
         subprocess.run([*rpm, "--erase", "iotoll", "iotoll-lab"], check=True)
-        return wrong + [line for line in removed(before, files_below(clean)) if not line.endswith("etc/bash_completion.d/iotoll")]
+        return wrong + removed(before, files_below(clean))
 
     def unpack_static(self, folder):
         path = self.package("iotoll-*-linux.tar.gz")
