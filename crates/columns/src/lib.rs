@@ -20,10 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod column;
+mod error_text;
 mod part_folder;
 mod table_file;
 
 pub use column::{Cells, Column, parquet_bytes};
+pub use error_text::with_causes;
 pub use parquet::errors::ParquetError;
 pub use part_folder::{FolderError, PartFolder, ShardLock, WriteWhole, hash};
 pub use table_file::{TableFile, TableWriter};

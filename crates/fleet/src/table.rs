@@ -3,7 +3,7 @@
 use crate::capture::{Capture, InputError};
 use crate::document::{Adapter, Finding, Unseen};
 use crate::input::Input;
-use columns::{Cells, Column, parquet_bytes};
+use columns::{Cells, Column, parquet_bytes, with_causes};
 use parquet::errors::ParquetError;
 
 /// The version of the tables' columns. It changes when a column is removed or changes its meaning.
@@ -251,10 +251,4 @@ fn keys<T>(all: &[(&Capture, &T)]) -> [Column; 2] {
         Column::of("capture", text(|capture| &capture.digest)),
         Column::of("rules", text(|capture| &capture.inspected.made_by)),
     ]
-}
-
-/// An error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -1,6 +1,6 @@
 //! A part of the work, for one of several machines.
 
-use anyhow::ensure;
+use anyhow::bail;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
@@ -42,10 +42,11 @@ impl FromStr for Shard {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let number = |text: &str| text.parse::<u32>().ok().map(u64::from);
-        let (index, count) = text.split_once('/').unwrap_or_default();
-        let (index, count) = number(index).zip(number(count)).unwrap_or_default();
-        ensure!(index < count, "expected I/N, I from 0 to N - 1");
-        Ok(Self { index, count })
+        let shard = text.split_once('/').and_then(|(index, count)| number(index).zip(number(count)));
+        match shard {
+            Some((index, count)) if index < count => Ok(Self { index, count }),
+            _ => bail!("expected I/N, I from 0 to N - 1"),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The libraries' errors as exceptions of `iotoll.errors`.
 
 use bench::RunError;
+use columns::with_causes;
 use fleet::InputError;
 use model::{ExperimentError, StudyError, TableError};
 use pyo3::exceptions::PyValueError;
@@ -36,9 +37,7 @@ impl Place {
 type Arguments = (String, Option<String>, Option<usize>, Option<String>);
 
 fn arguments(error: &dyn std::error::Error, place: Place) -> Arguments {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    let message = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-    (message, place.file, place.line, place.expected)
+    (with_causes(error), place.file, place.line, place.expected)
 }
 
 /// The exception for an input that can't be inspected, and which errors call `file`.
@@ -71,7 +70,7 @@ pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
 
 /// The exception for changes of an experiment that no machine has; `file` and `line` are of the field before it was changed.
 pub(crate) fn of_changes(error: &TableError, file: &str, line: impl Fn(&str) -> usize) -> PyErr {
-    let (message, ..) = arguments(error, Place::default());
+    let message = with_causes(error);
     match error {
         TableError::Form(_) => no_experiment(message, file, None, None),
         TableError::Value { field, expected, .. } => {
@@ -94,7 +93,7 @@ pub(crate) fn no_experiment(
 
 /// The exception for an experiment whose simulation fails, and which errors call `file`.
 pub(crate) fn of_run(error: &model::RunError, file: &str) -> PyErr {
-    let (message, ..) = arguments(error, Place::default());
+    let message = with_causes(error);
     let message = if error.names_its_file() { message } else { format!("{file}: {message}") };
     class::ExperimentError::new_err((message, Some(file.to_owned()), None::<usize>, None::<String>))
 }

@@ -60,7 +60,7 @@ fn add_findings(page: &mut Page, summary: &Summary) {
         ink: (one.severity == "critical").then_some(Ink::Strong),
         cells: vec![plain(&one.severity), one.hosts.to_string(), one.findings.to_string()],
     });
-    page.table(table("finding", &["severity", "hosts", "findings"], rows.collect()));
+    page.table(Table::with_wrapped_names("finding", &["severity", "hosts", "findings"], rows.collect()));
     page.remark("`iotoll inspect --from CAPTURE --explain` has a finding's evidence and its fix.");
 }
 
@@ -71,7 +71,7 @@ fn add_paths(page: &mut Page, summary: &Summary) {
         ink: None,
         cells: vec![one.adapters.to_string(), one.hosts.to_string()],
     });
-    page.table(table("DMA path", &["adapters", "hosts"], rows.collect()));
+    page.table(Table::with_wrapped_names("DMA path", &["adapters", "hosts"], rows.collect()));
     let points = (1..).zip(&summary.paths).map(|(x, one)| (f64::from(x), one.adapters as f64)).collect();
     page.push(crate::page::Block::Drawing(Drawing(Kind::Bars(Bars {
         name: "Adapters by DMA path".to_owned(),
@@ -99,8 +99,4 @@ fn add_rest(page: &mut Page, all: usize) {
     if all > ROWS_MAX {
         page.remark(format!("{} further ones are not shown; the tables have all.", all - ROWS_MAX));
     }
-}
-
-fn table(names: &'static str, titles: &[&str], rows: Vec<Row>) -> Table {
-    Table { names, wraps_names: true, titles: titles.iter().map(|title| (*title).to_owned()).collect(), rows }
 }

@@ -53,7 +53,7 @@ fn add_limits(page: &mut Page, summary: &Summary) {
     }
     page.heading("What limits");
     let rows = summary.limits.iter().map(|(limit, points)| row(plain(limit), vec![points.to_string()]));
-    page.table(table("part of the machine", &["points"], rows.collect()));
+    page.table(Table::with_wrapped_names("part of the machine", &["points"], rows.collect()));
 }
 
 /// A table for each axis that has several values, and a drawing where these are numbers.
@@ -74,7 +74,7 @@ fn add_effects(page: &mut Page, figure: &Figure) {
             cells.extend(has_limits.then(|| value.limit.as_deref().map(plain).unwrap_or_default()));
             row(plain(&value.value), cells)
         });
-        page.table(table("value", &titles, rows.collect()));
+        page.table(Table::with_wrapped_names("value", &titles, rows.collect()));
         if effect.values.len() > ROWS_MAX {
             page.remark(format!("{} further values are not shown.", effect.values.len() - ROWS_MAX));
         }
@@ -173,13 +173,9 @@ fn add_errors(page: &mut Page, summary: &Summary) {
     errors.sort_by_key(|(_, points)| std::cmp::Reverse(**points));
     let rows =
         errors.iter().take(ROWS_MAX).map(|(error, points)| row(plain(error), vec![points.to_string()]));
-    page.table(table("error", &["points"], rows.collect()));
+    page.table(Table::with_wrapped_names("error", &["points"], rows.collect()));
 }
 
 fn row(name: String, cells: Vec<String>) -> Row {
     Row { name, ink: None, cells }
-}
-
-fn table(names: &'static str, titles: &[&str], rows: Vec<Row>) -> Table {
-    Table { names, wraps_names: true, titles: titles.iter().map(|title| (*title).to_owned()).collect(), rows }
 }

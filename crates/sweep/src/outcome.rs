@@ -3,6 +3,7 @@
 use crate::key::Key;
 use crate::plan::Point;
 use crate::value::Value;
+use columns::with_causes;
 use model::{Answer, Description};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,12 +38,6 @@ fn outcome(description: &Description) -> Result<Vec<(String, Value)>, String> {
     let mut results = Vec::new();
     flatten("", &answer, &mut results);
     Ok(results)
-}
-
-/// An error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Adds the values in a document, each named by what leads to it.

@@ -192,7 +192,7 @@ impl Results {
             .ok_or_else(|| ResultsError::NoFigure { name: name.to_owned(), figures: figures.join(", ") })
     }
 
-    /// Names of the columns that every part has: the key, the axes, and the error.
+    /// Names of the columns that every part has besides the key: the axes, and the error.
     pub(crate) fn fixed_columns(&self) -> Vec<String> {
         let axes = self.axes().into_iter().map(axis_name);
         axes.chain([ERROR.to_owned()]).collect()

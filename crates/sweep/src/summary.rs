@@ -120,18 +120,17 @@ impl Summary {
     /// [`ResultsError`]
     pub fn of(results: &Results, figure: Option<&str>) -> Result<Self, ResultsError> {
         let name = results.figure(figure)?;
-        let mut samples = Samples {
-            axes: results.axes().iter().map(|_| Values::default()).collect(),
-            ..Samples::default()
-        };
+        let axes = results.axes();
+        let seed = axes.iter().position(|axis| *axis == SEED);
+        let mut samples =
+            Samples { axes: axes.iter().map(|_| Values::default()).collect(), ..Samples::default() };
         let fixed = results.fixed_columns();
         let ends = name.map(|name| [name.to_owned(), format!("{name}_low"), format!("{name}_high")]);
         let mut names: Vec<&str> = fixed.iter().map(String::as_str).collect();
         names.push("limit");
         names.extend(ends.iter().flatten().map(String::as_str));
-        let (axes, seed) = (results.axes(), results.axes().iter().position(|axis| *axis == SEED));
         results.each_part(&names, |columns| {
-            samples.add(&columns, axes.len(), name, seed);
+            samples.add(&columns, name, seed);
             Ok(())
         })?;
         let figure =
@@ -165,7 +164,7 @@ struct Samples {
 
 impl Samples {
     /// Adds a part's rows.
-    fn add(&mut self, columns: &[Column], axes: usize, figure: Option<&str>, seed: Option<usize>) {
+    fn add(&mut self, columns: &[Column], figure: Option<&str>, seed: Option<usize>) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let number = |name: &str, row: usize| match &column(name)?.cells {
             Cells::Float(cells) => cells.get(row).copied().flatten(),
@@ -188,7 +187,7 @@ impl Samples {
             let Some((name, mean)) = figure.and_then(|name| Some((name, number(name, row)?))) else {
                 continue;
             };
-            let places = (0..axes).filter(|place| Some(*place) != seed).map(|place| {
+            let places = (0..self.axes.len()).filter(|place| Some(*place) != seed).map(|place| {
                 let value = columns.get(place).and_then(|column| text(&column.cells, row));
                 self.axes[place].place(value.unwrap_or_default())
             });
@@ -252,9 +251,10 @@ fn grouped(mut samples: Vec<Sample>) -> (Vec<Sample>, usize) {
     let mut most = 1;
     for group in samples.chunk_by(|one, other| one.places == other.places) {
         let mut sample = group[0].clone();
-        if group.len() > 1 {
-            let means: Vec<f64> = group.iter().map(|sample| sample.figure.mean).collect();
-            sample.figure = Estimate::of(&means).unwrap_or_default();
+        let means: Vec<f64> = group.iter().map(|sample| sample.figure.mean).collect();
+        // A point alone keeps the interval of its own runs.
+        if let (2.., Some(figure)) = (group.len(), Estimate::of(&means)) {
+            sample.figure = figure;
         }
         most = most.max(group.len());
         groups.push(sample);

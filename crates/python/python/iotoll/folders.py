@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional, TypeVar, Union
 
 from iotoll import _iotoll
 from iotoll._toml import PathLike, read
@@ -39,14 +39,37 @@ class Done(NamedTuple):
     errors: int
 
 
-class Fleet:
+_Folder = TypeVar("_Folder", bound="_LockedFolder")
+
+
+class _LockedFolder:
+    """A folder that is locked until it is closed, or as long as a `with` statement lasts."""
+
+    _folder: Union[_iotoll.FleetFolder, _iotoll.SweepFolder]
+
+    def close(self) -> None:
+        self._folder.close()
+
+    def __enter__(self: _Folder) -> _Folder:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+
+class Fleet(_LockedFolder):
     """A folder of a fleet's tables. It is locked until it is closed, or as long as a `with` statement lasts.
 
     Raises `errors.FolderError` if another process has locked it, or it can't be written.
     """
 
     def __init__(self, out: PathLike) -> None:
-        self._folder = _iotoll.FleetFolder(os.fspath(out))
+        self._folder: _iotoll.FleetFolder = _iotoll.FleetFolder(os.fspath(out))
         #: Inputs that `unfinished` found, and that have rows from before.
         self.finished = 0
 
@@ -58,22 +81,8 @@ class Fleet:
         warn_of(not_found)
         return [os.fspath(path) for path in found]
 
-    def close(self) -> None:
-        self._folder.close()
 
-    def __enter__(self) -> Fleet:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
-
-class Sweep:
+class Sweep(_LockedFolder):
     """A folder of a sweep's results. It is locked until it is closed, or as long as a `with` statement lasts.
 
     `plan` is a file's path, or a text. All its points are checked first. Raises `errors.ExperimentError` for a plan with a mistake, `errors.FolderError` if another
@@ -83,27 +92,13 @@ class Sweep:
     def __init__(self, plan: PathLike, out: PathLike) -> None:
         #: The plan's text, and what errors call it.
         self.plan, self.file = read(plan, "plan.toml")
-        self._folder = _iotoll.SweepFolder(self.plan, self.file, os.fspath(out))
+        self._folder: _iotoll.SweepFolder = _iotoll.SweepFolder(self.plan, self.file, os.fspath(out))
         #: How many points the plan has.
         self.points = self._folder.points
 
     def unfinished(self) -> list[int]:
         """The places of the points that had no row when the folder was opened."""
         return self._folder.unfinished
-
-    def close(self) -> None:
-        self._folder.close()
-
-    def __enter__(self) -> Sweep:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close()
 
 
 def inspect_into(out: PathLike, captures: Iterable[PathLike]) -> Done:

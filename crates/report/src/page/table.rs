@@ -14,6 +14,19 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
+impl Table {
+    /// A table whose names are wrapped.
+    #[cfg(any(feature = "fleet", feature = "sweep"))]
+    pub(crate) fn with_wrapped_names(names: &'static str, titles: &[&str], rows: Vec<Row>) -> Self {
+        Self {
+            names,
+            wraps_names: true,
+            titles: titles.iter().map(|title| (*title).to_owned()).collect(),
+            rows,
+        }
+    }
+}
+
 /// A row of a [`Table`].
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
