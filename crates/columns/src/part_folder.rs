@@ -87,12 +87,17 @@ impl PartFolder {
         let mut parts = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(&failed)? {
             let name = entry.map_err(&failed)?.file_name();
-            if name.to_str().is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet")) {
-                parts.push(self.path.join(name));
-            }
+            parts.push(self.path.join(name));
         }
+        parts.retain(|path| Self::is_part(path));
         parts.sort_unstable();
         Ok(parts)
+    }
+
+    /// Whether a path has the name of a part.
+    pub fn is_part(path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet"))
     }
 
     /// Writes a part with this name.

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Time between two Parquet files. A killed run loses the results since the last one.
@@ -57,6 +57,8 @@ struct Counts {
     done: usize,
     /// Those of them that have an error instead of a result.
     errors: usize,
+    /// Points that an earlier run finished with an error.
+    errors_before: usize,
     /// Parquet files that this run wrote.
     parts_written: usize,
 }
@@ -76,6 +78,15 @@ fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
         .with_context(|| format!("can't read the results in {}", args.folder.display()))?;
     let summary = Summary::of(&results, args.figure.as_deref())?;
     if let Some(path) = &args.merge {
+        if args.html.as_ref() == Some(path) {
+            bail!("--html and --merge both write {}; expected two files", path.display());
+        }
+        if ResultsFolder::is_part(path) {
+            bail!(
+                "--merge {}: that is the name of a part; expected another, such as all.parquet",
+                path.display()
+            );
+        }
         let mut file = WholeFile::create(path)?;
         results.merge(&mut file, program_version()).with_context(|| path.display().to_string())?;
         file.save()?;
@@ -97,9 +108,9 @@ fn run_plan(args: &SweepPoints) -> anyhow::Result<Outcome> {
     let table = Table::of(&plan, program_version())?;
     let folder = ResultsFolder::create(&args.out, table, WholeFile::write_part)?;
     let _lock = folder.lock(&args.shard.file_name())?;
-    let finished = folder.finished_keys()?;
+    let finished = folder.finished()?;
     let positions: Vec<u64> = args.shard.positions(plan.len()).collect();
-    let todo = unfinished_points(&plan, &positions, &finished)?;
+    let (errors_before, todo) = unfinished_points(&plan, &positions, &finished)?;
     let began = Instant::now();
     let (errors, parts_written) = run_points(&plan, &todo, &folder)?;
     let counts = Counts {
@@ -108,6 +119,7 @@ fn run_plan(args: &SweepPoints) -> anyhow::Result<Outcome> {
         skipped: positions.len() - todo.len(),
         done: todo.len(),
         errors,
+        errors_before,
         parts_written,
     };
     print_summary(args, &plan, counts, began.elapsed())
@@ -119,15 +131,17 @@ fn check_points(plan: &Plan) -> anyhow::Result<()> {
     error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Those of `positions` whose points are not finished.
-fn unfinished_points(plan: &Plan, positions: &[u64], finished: &HashSet<Key>) -> anyhow::Result<Vec<u64>> {
-    let is_finished = |position: u64| Ok(finished.contains(&plan.point(position)?.key));
-    let todo = positions.par_iter().filter_map(|position| match is_finished(*position) {
-        Ok(true) => None,
-        Ok(false) => Some(Ok(*position)),
-        Err(error) => Some(Err(error)),
-    });
-    todo.collect()
+/// Those of `positions` whose points are not finished, and how many are finished with an error.
+fn unfinished_points(
+    plan: &Plan,
+    positions: &[u64],
+    finished: &HashMap<Key, bool>,
+) -> anyhow::Result<(usize, Vec<u64>)> {
+    let has_error = |position: &u64| Ok(finished.get(&plan.point(*position)?.key).copied());
+    let ends: Vec<Option<bool>> = positions.par_iter().map(has_error).collect::<anyhow::Result<_>>()?;
+    let errors = ends.iter().filter(|end| **end == Some(true)).count();
+    let todo = positions.iter().zip(&ends).filter(|(_, end)| end.is_none()).map(|(position, _)| *position);
+    Ok((errors, todo.collect()))
 }
 
 /// Runs the points at the positions `todo`. Returns how many have an error, and the number of Parquet files written.
@@ -178,14 +192,16 @@ fn print_summary(
             counts,
         })?;
     } else {
-        let Counts { points, points_of_shard, skipped, done, errors, parts_written } = counts;
+        let Counts { points, points_of_shard, skipped, done, errors, errors_before, parts_written } = counts;
+        let before =
+            if errors_before > 0 { format!(", {errors_before} of them with errors") } else { String::new() };
         let seconds = elapsed.as_secs_f64();
         output::print_text(&format!(
-            "{points} points, {points_of_shard} of shard {}: {skipped} finished before, {done} done in {seconds:.1} s, \
+            "{points} points, {points_of_shard} of shard {}: {skipped} finished before{before}, {done} done in {seconds:.1} s, \
              {errors} with errors\n\
              {parts_written} parts written to {out}",
             args.shard
         ))?;
     }
-    Ok(if counts.errors > 0 { Outcome::Findings } else { Outcome::Fine })
+    Ok(if counts.errors + counts.errors_before > 0 { Outcome::Findings } else { Outcome::Fine })
 }

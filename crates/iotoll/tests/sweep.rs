@@ -280,9 +280,25 @@ fn a_report_shows_a_figure_by_each_axis_and_merges_parts() {
     assert!(fs::read_to_string(&html).unwrap().contains("latency_mean_ns by iommu.entries"));
     assert_eq!(rows_of(&merged).len(), 16);
     assert_eq!(rows_of(&merged).into_keys().collect::<Vec<_>>(), rows(&out).into_keys().collect::<Vec<_>>());
+    let part = parts(&out).pop().unwrap();
+    for (path, expected) in [(&part, "that is the name of a part"), (&html, "both write")] {
+        let path = path.to_str().unwrap();
+        let refused = report(&["--merge", path, "--html", html.to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(expected), "{}", text(&refused.stderr));
+    }
+    assert_eq!(rows(&out).len(), 16);
     let wrong = report(&["--figure", "speed"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("no figure speed; expected one of "));
+    // One other bit in the middle of a part: its numbers would be shown as the model's.
+    let mut bytes = fs::read(&part).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&part, bytes).unwrap();
+    let damaged = report(&[]);
+    assert_eq!((damaged.status.code(), damaged.stdout.len()), (Some(2), 0));
+    assert!(text(&damaged.stderr).contains(part.to_str().unwrap()), "{}", text(&damaged.stderr));
 }
 
 #[test]
@@ -301,4 +317,12 @@ fn a_point_without_an_answer_is_exit_one() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&document["done"], &document["errors"]), (&2.into(), &1.into()));
+    // Nothing is left to do, and still a point has no result.
+    let again = sweep(&plan, &out, &["--json"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(
+        (&document["done"], &document["errors"], &document["errors_before"]),
+        (&0.into(), &0.into(), &1.into())
+    );
 }

@@ -7,10 +7,10 @@ use crate::flash_array::FlashArrayExperiment;
 use crate::infiniband::AdaptersExperiment;
 use crate::memory_type::MemoryExperiment;
 use crate::network::HostsExperiment;
-use crate::user_file::{ExperimentError, InvalidField};
-use serde::de::DeserializeOwned;
+use crate::replications::SEEDS;
+use crate::user_file::ExperimentError;
 use std::borrow::Cow;
-use toll::TomlText;
+use toll::{TomlProblem, TomlText};
 
 /// Tables that only files of another kind have: the kind, and the command that runs it.
 const OTHER_KINDS: [(&str, &str, &str); 2] =
@@ -20,8 +20,13 @@ const OTHER_KINDS: [(&str, &str, &str); 2] =
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// Fields are missing, unknown or of another type.
-    #[error("{}", .0.to_string().trim_end().replace('\n', "; "))]
-    Form(toml::de::Error),
+    #[error("{problem}{}", in_field(field))]
+    Form {
+        /// The dotted name of the field, or of the table that lacks one; empty for the outermost.
+        field: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A field is out of range.
     #[error("{field} is {value}; expected {expected}")]
     Value {
@@ -32,18 +37,6 @@ pub enum TableError {
         /// Allowed values.
         expected: Cow<'static, str>,
     },
-}
-
-impl From<toml::de::Error> for TableError {
-    fn from(error: toml::de::Error) -> Self {
-        Self::Form(error)
-    }
-}
-
-impl From<InvalidField> for TableError {
-    fn from(InvalidField { field, value, expected }: InvalidField) -> Self {
-        Self::Value { field, value, expected }
-    }
 }
 
 /// An experiment, by kind.
@@ -64,6 +57,18 @@ pub enum Description {
 }
 
 impl Description {
+    /// How many runs with consecutive seeds it is; 1 where nothing depends on chance.
+    pub fn seeds(&self) -> u32 {
+        match self {
+            Self::Engine(experiment) => experiment.seeds.unwrap_or(SEEDS),
+            Self::Hosts(experiment) => experiment.seeds,
+            Self::Block(experiment) => experiment.seeds,
+            Self::FlashArray(experiment) => experiment.seeds,
+            Self::Memory(_) => 1,
+            Self::Adapters(experiment) => experiment.seeds,
+        }
+    }
+
     /// Parses a file's text; `file` is its name, for errors.
     ///
     /// # Errors
@@ -85,27 +90,35 @@ impl Description {
         })
     }
 
-    /// The experiment that a table describes.
+    /// The experiment that a table describes. It is written as a text and read: tables and texts with a way each took twice the code.
     ///
     /// # Errors
     /// [`TableError`]
-    pub fn from_table(table: toml::Table) -> Result<Self, TableError> {
-        fn experiment<T: DeserializeOwned>(
-            table: toml::Table,
-            invalid: impl Fn(&T) -> Option<InvalidField>,
-        ) -> Result<Box<T>, TableError> {
-            let experiment: T = table.try_into()?;
-            invalid(&experiment).map_or_else(|| Ok(Box::new(experiment)), |field| Err(field.into()))
-        }
-        Ok(match Kind::of(&table) {
-            Kind::Network => Self::Hosts(experiment(table, HostsExperiment::invalid_field)?),
-            Kind::Block => Self::Block(experiment(table, BlockExperiment::invalid_field)?),
-            Kind::FlashArray => Self::FlashArray(experiment(table, FlashArrayExperiment::invalid_field)?),
-            Kind::MemoryTypes => Self::Memory(experiment(table, MemoryExperiment::invalid_field)?),
-            Kind::Infiniband => Self::Adapters(experiment(table, AdaptersExperiment::invalid_field)?),
-            Kind::Engine => Self::Engine(experiment(table, Experiment::invalid_field)?),
+    pub fn from_table(table: &toml::Table) -> Result<Self, TableError> {
+        let form = |field: String, problem: String| TableError::Form { field, problem };
+        let text = toml::to_string(table).map_err(|error| form(String::new(), error.to_string()))?;
+        Self::read(&text, "the table").map_err(|error| match error {
+            ExperimentError::Form(TomlProblem { line, problem, .. }) => form(field_at(&text, line), problem),
+            ExperimentError::Value { field, value, expected, .. } => {
+                TableError::Value { field, value, expected }
+            }
+            ExperimentError::OtherKind { .. } => form(String::new(), error.to_string()),
         })
     }
+}
+
+/// The field at a line of a text that was made of a table: with the name of the table that it is in.
+fn field_at(text: &str, line: usize) -> String {
+    let table = text.lines().take(line).filter(|line| line.starts_with('[')).last();
+    let table = table.unwrap_or_default().trim_matches(['[', ']']);
+    let at = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let key = at.split_once(" = ").map_or("", |(key, _)| key);
+    [table, key].into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(".")
+}
+
+/// The end of an error's text that says where it is.
+fn in_field(field: &str) -> String {
+    if field.is_empty() { String::new() } else { format!("; in `{field}`") }
 }
 
 impl Kind {
@@ -127,6 +140,23 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_said_with_its_field() {
+        let refusal = |from: &str, to: &str| {
+            let text = include_str!("../../../experiments/engine.toml");
+            assert!(text.contains(from), "{from}");
+            let table: toml::Table = text.replacen(from, to, 1).parse().unwrap();
+            match Description::from_table(&table).unwrap_err() {
+                TableError::Form { field, .. } => field,
+                TableError::Value { field, .. } => field.into_owned(),
+            }
+        };
+        assert_eq!(refusal("window_bytes", "windw_bytes"), "engine.windw_bytes");
+        assert_eq!(refusal("what = ", "why = "), "why");
+        assert_eq!(refusal("window_bytes = 1048576\n", ""), "engine");
+        assert_eq!(refusal("window_bytes = 1048576", "window_bytes = 7"), "engine.window_bytes");
+    }
 
     #[test]
     fn studies_and_sweeps_are_refused_with_the_command_that_runs_them() {

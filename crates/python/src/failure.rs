@@ -72,7 +72,7 @@ pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
 pub(crate) fn of_changes(error: &TableError, file: &str, line: impl Fn(&str) -> usize) -> PyErr {
     let message = with_causes(error);
     match error {
-        TableError::Form(_) => no_experiment(message, file, None, None),
+        TableError::Form { field, .. } => no_experiment(message, file, Some(line(field)), None),
         TableError::Value { field, expected, .. } => {
             no_experiment(message, file, Some(line(field)), Some(expected.to_string()))
         }
@@ -105,10 +105,10 @@ pub(crate) fn of_plan(error: &PlanError) -> PyErr {
         PlanError::Axes { file, line, expected, .. } => {
             Place { expected: Some(expected.clone()), ..Place::line(file, *line) }
         }
-        PlanError::Value { expected, .. } => {
-            Place { expected: Some(expected.to_string()), ..Place::default() }
+        PlanError::Value { file, line, expected, .. } => {
+            Place { expected: Some(expected.to_string()), ..Place::line(file, *line) }
         }
-        PlanError::Machine { .. } => Place::default(),
+        PlanError::Machine { file, line, .. } => Place::line(file, *line),
     };
     class::ExperimentError::new_err(arguments(error, place))
 }

@@ -40,7 +40,7 @@ fn describe(
         }
     }
     let changed = toml::to_string(&table).map_err(|error| failure::of_program(&error))?;
-    let description = Description::from_table(table);
+    let description = Description::from_table(&table);
     let line = |field: &str| toml.line_of(field);
     Ok((description.map_err(|error| failure::of_changes(&error, file, line))?, changed))
 }

@@ -55,11 +55,11 @@ impl SweepFolder {
             let plan = Plan::read(&plan, &file)?;
             let results = results_folder(&plan, &folder)?;
             let lock = results.lock(SHARD)?;
-            let finished = results.finished_keys()?;
+            let finished = results.finished()?;
             let mut unfinished = Vec::new();
             for position in 0..plan.len() {
                 interrupt.end_thread_if_set();
-                if !finished.contains(&plan.point(position)?.key) {
+                if !finished.contains_key(&plan.point(position)?.key) {
                     unfinished.push(position);
                 }
             }

@@ -6,7 +6,7 @@ use crate::page::quantity::{count, figure};
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Page};
 use escape::terminal::plain;
-use sweep::{AxisEffect, AxisValue, Curve, Figure, Group, Summary};
+use sweep::{AxisEffect, AxisValue, Curve, Figure, Group, Range, Summary};
 use toll::Estimate;
 
 /// Columns for the names of facts.
@@ -18,10 +18,13 @@ const ROWS_MAX: usize = 50;
 pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
     let mut page = Page::titled(format!("Sweep: {}", plain(&summary.what)));
     let failed: usize = summary.errors.values().sum();
+    let of_plan = summary.points_of_plan.filter(|points| *points > summary.points as u64);
+    let missing = of_plan.map(|points| format!(" of {points}: the sweep has not ended")).unwrap_or_default();
     let points = match failed {
-        0 => format!("{}, all with a result", count(summary.points, "point")),
+        0 => format!("{}{missing}, all with a result", count(summary.points, "point")),
         _ => {
-            format!("{}, {failed} of them with an error instead of a result", count(summary.points, "point"))
+            let points = count(summary.points, "point");
+            format!("{points}{missing}, {failed} of them with an error instead of a result")
         }
     };
     page.facts(
@@ -32,6 +35,12 @@ pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
         ],
         NAMES,
     );
+    if summary.unsteady > 0 {
+        page.remark(format!(
+            "{} in no steady state: more transfers, or a longer time, may give other figures.",
+            count(summary.unsteady, "point")
+        ));
+    }
     add_limits(&mut page, summary);
     if let Some(figure) = &summary.figure {
         add_effects(&mut page, figure);
@@ -64,14 +73,21 @@ fn add_effects(page: &mut Page, figure: &Figure) {
         page.heading(format!("{name} by {field}"));
         let has_limits = effect.values.iter().any(|value| value.limit.is_some());
         let has_range = effect.values.iter().any(|value| value.groups > 1);
+        let groups = effect.values[0].groups;
+        let has_gaps = effect.values.iter().any(|value| value.groups != groups);
         let mut titles = if has_range { vec!["median", "least", "greatest"] } else { vec![name.as_str()] };
         titles.extend(has_limits.then_some("limits most"));
+        titles.extend(has_gaps.then_some("points"));
         let rows = effect.values.iter().take(ROWS_MAX).map(|value| {
-            let mut cells = vec![self::figure(value.median)];
+            let cell = |of: fn(&Range) -> f64| {
+                value.range.as_ref().map_or_else(|| "no result".to_owned(), |range| self::figure(of(range)))
+            };
+            let mut cells = vec![cell(|range| range.median)];
             if has_range {
-                cells.extend([value.least, value.greatest].map(self::figure));
+                cells.extend([cell(|range| range.least), cell(|range| range.greatest)]);
             }
             cells.extend(has_limits.then(|| value.limit.as_deref().map(plain).unwrap_or_default()));
+            cells.extend(has_gaps.then(|| value.groups.to_string()));
             row(plain(&value.value), cells)
         });
         page.table(Table::with_wrapped_names("value", &titles, rows.collect()));
@@ -89,15 +105,15 @@ fn add_effects(page: &mut Page, figure: &Figure) {
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.
 fn effect_plot(effect: &AxisEffect, figure: &str) -> Option<Drawing> {
-    let numbers: Option<Vec<f64>> = effect.values.iter().map(|value| value.value.parse().ok()).collect();
-    let numbers = numbers.filter(|numbers| numbers.iter().all(|number| *number >= 0.0))?;
-    let points = |of: fn(&AxisValue) -> f64| {
-        numbers.iter().copied().zip(effect.values.iter().map(of)).collect::<Vec<_>>()
-    };
+    let number = |value: &AxisValue| value.value.parse().ok().filter(|number: &f64| *number >= 0.0);
+    let ranges = effect.values.iter().filter_map(|value| Some((value, value.range?)));
+    let ranges: Vec<(f64, Range)> =
+        ranges.map(|(value, range)| Some((number(value)?, range))).collect::<Option<_>>()?;
+    let points = |of: fn(&Range) -> f64| ranges.iter().map(|(x, range)| (*x, of(range))).collect::<Vec<_>>();
     let lines = [
-        ("greatest", points(|value| value.greatest)),
-        ("median", points(|value| value.median)),
-        ("least", points(|value| value.least)),
+        ("greatest", points(|range| range.greatest)),
+        ("median", points(|range| range.median)),
+        ("least", points(|range| range.least)),
     ];
     Some(plot(
         lines.map(|(name, points)| Line { name: name.to_owned(), points }).into(),
@@ -147,8 +163,14 @@ fn add_extremes(page: &mut Page, figure: &Figure) {
     };
     let rows = figure.extremes.iter().map(|group| row(with_interval(&group.figure), cells(group)));
     page.table(Table { names: "figure", wraps_names: true, titles, rows: rows.collect() });
-    let over =
-        if figure.seeds > 1 { count(figure.seeds, "seed") } else { "the runs of each point".to_owned() };
+    let over = match figure.seeds {
+        (_, 1) => "the runs of each point".to_owned(),
+        (fewest, most) if fewest == most => format!("{most} values of seed"),
+        (1, most) => {
+            format!("up to {most} values of seed; those of points with one value, over the point's own runs")
+        }
+        (fewest, most) => format!("{fewest} to {most} values of seed"),
+    };
     if figure.extremes.iter().any(|group| group.figure.low.is_some()) {
         page.remark(format!("Intervals of 95 % are over {over}."));
     }

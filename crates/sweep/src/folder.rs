@@ -2,7 +2,7 @@
 
 use crate::{Key, PartError, Row, Table};
 use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole, hash};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,12 +62,19 @@ impl ResultsFolder {
         Ok(Self { parts: PartFolder::create(path)?, table, write })
     }
 
-    /// Paths of the parts in a folder of any plan's results.
+    /// Paths of the parts in a folder of any plan's results, with the bytes that were written.
     ///
     /// # Errors
-    /// [`ResultsFolderError::Folder`]
+    /// [`ResultsFolderError`]
     pub fn parts_in(path: &Path) -> Result<Vec<PathBuf>, ResultsFolderError> {
-        Ok(PartFolder::existing(path).parts()?)
+        let parts = PartFolder::existing(path).parts()?;
+        parts.iter().try_for_each(|part| check(part))?;
+        Ok(parts)
+    }
+
+    /// Whether a path has the name of a part, which `sweep` and reports read.
+    pub fn is_part(path: &Path) -> bool {
+        PartFolder::is_part(path)
     }
 
     /// Locks a shard, which is called `0-of-4`.
@@ -78,12 +85,12 @@ impl ResultsFolder {
         Ok(self.parts.lock(shard)?)
     }
 
-    /// Keys of the points whose results are here.
+    /// The points that have a row here, and whether each has an error instead of a result.
     ///
     /// # Errors
     /// [`ResultsFolderError`]
-    pub fn finished_keys(&self) -> Result<HashSet<Key>, ResultsFolderError> {
-        let mut finished = HashSet::new();
+    pub fn finished(&self) -> Result<HashMap<Key, bool>, ResultsFolderError> {
+        let mut finished = HashMap::new();
         for part in self.parts.parts()? {
             check(&part)?;
             let keys = self.table.keys(&part);

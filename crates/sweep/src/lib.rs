@@ -44,7 +44,7 @@ pub use key::{Key, NotAKey, version};
 pub use outcome::Row;
 pub use plan::{Axis, POINTS_MAX, Plan, PlanError, Point, set_field};
 pub use results::{Results, ResultsError};
-pub use summary::{AxisEffect, AxisValue, Curve, Figure, Group, Summary};
+pub use summary::{AxisEffect, AxisValue, Curve, Figure, Group, Range, Summary};
 pub use table::{PartError, Table};
 pub use value::Value;
 

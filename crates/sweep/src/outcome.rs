@@ -5,6 +5,7 @@ use crate::plan::Point;
 use crate::value::Value;
 use columns::with_causes;
 use model::{Answer, Description};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Fields of answers that are no results: words about the file, stories and examples.
@@ -35,32 +36,61 @@ impl Point {
 fn outcome(description: &Description) -> Result<Vec<(String, Value)>, String> {
     let answer: Answer = description.run().map_err(|error| with_causes(&error))?;
     let answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
-    let mut results = Vec::new();
-    flatten("", &answer, &mut results);
-    Ok(results)
+    let mut results = NamedValues::default();
+    results.flatten("", &answer);
+    Ok(results.values)
 }
 
-/// Adds the values in a document, each named by what leads to it.
-fn flatten(name: &str, value: &serde_json::Value, results: &mut Vec<(String, Value)>) {
-    match value {
-        serde_json::Value::Null => {}
-        serde_json::Value::Bool(flag) => results.push((name.to_owned(), Value::Flag(*flag))),
-        serde_json::Value::Number(number) => {
-            results.extend(number_of(number).map(|number| (name.to_owned(), number)))
-        }
-        serde_json::Value::String(word) => results.push((name.to_owned(), Value::Word(word.clone()))),
-        serde_json::Value::Array(list) => {
-            for (place, element) in list.iter().enumerate() {
-                flatten(&below(name, &element_name(element, place)), element, results);
+/// The values in a document, each named by what leads to it. No name is there twice.
+#[derive(Default)]
+struct NamedValues {
+    values: Vec<(String, Value)>,
+    names: HashSet<String>,
+}
+
+impl NamedValues {
+    fn push(&mut self, name: &str, value: Value) {
+        self.names.insert(name.to_owned());
+        self.values.push((name.to_owned(), value));
+    }
+
+    /// Adds the values in a document.
+    fn flatten(&mut self, name: &str, value: &serde_json::Value) {
+        match value {
+            serde_json::Value::Null => {}
+            serde_json::Value::Bool(flag) => self.push(name, Value::Flag(*flag)),
+            serde_json::Value::Number(number) => {
+                number_of(number).into_iter().for_each(|number| self.push(name, number));
+            }
+            serde_json::Value::String(word) => self.push(name, Value::Word(word.clone())),
+            serde_json::Value::Array(list) => {
+                for (place, element) in list.iter().enumerate() {
+                    self.add_element(&below(name, &element_name(element, place)), element);
+                }
+            }
+            serde_json::Value::Object(fields) => {
+                for (field, value) in fields {
+                    if !NO_RESULTS.contains(&field.as_str()) && !NAMES.contains(&field.as_str()) {
+                        // The mean of an estimate has its name.
+                        let is_mean = field == "mean" && fields.contains_key("low");
+                        self.flatten(&if is_mean { name.to_owned() } else { below(name, field) }, value);
+                    }
+                }
             }
         }
-        serde_json::Value::Object(fields) => {
-            for (field, value) in fields {
-                if !NO_RESULTS.contains(&field.as_str()) && !NAMES.contains(&field.as_str()) {
-                    // The mean of an estimate has its name.
-                    let is_mean = field == "mean" && fields.contains_key("low");
-                    flatten(&if is_mean { name.to_owned() } else { below(name, field) }, value, results);
-                }
+    }
+
+    /// Adds the values in an element of a list. Where one has a name that is taken, as of the jobs `a b` and `a-b`, or of `a` and
+    /// `a reads`, the element has a number, from 2.
+    fn add_element(&mut self, name: &str, element: &serde_json::Value) {
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        for name in std::iter::once(name.to_owned()).chain(numbered) {
+            let mut of_element = Self::default();
+            of_element.flatten(&name, element);
+            if of_element.names.is_disjoint(&self.names) {
+                self.names.extend(of_element.names);
+                self.values.extend(of_element.values);
+                return;
             }
         }
     }
@@ -123,5 +153,22 @@ mod tests {
             assert_eq!(sorted.len(), names.len(), "a name is there twice in {names:?}");
             assert!(!names.iter().any(|name| name.starts_with("log") || name == "what"), "{names:?}");
         }
+    }
+
+    #[test]
+    fn elements_whose_names_are_equal_as_columns_are_numbered() {
+        let document = serde_json::json!({ "jobs": [
+            { "name": "a", "reads": { "rate": { "mean": 1.0, "low": 0.5, "high": 1.5 } } },
+            { "name": "a-reads", "rate": 2.0 },
+            { "name": "a", "reads": { "rate": { "mean": 3.0, "low": 2.5, "high": 3.5 } } },
+        ]});
+        let mut results = NamedValues::default();
+        results.flatten("", &document);
+        let names: Vec<&str> = results.values.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = ["jobs_a_reads_rate", "jobs_a_reads_2_rate", "jobs_a_2_reads_rate"];
+        let (means, ends): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| !name.ends_with("_low") && !name.ends_with("_high"));
+        assert_eq!(means, expected);
+        assert!(ends.contains(&"jobs_a_2_reads_rate_low"), "{ends:?}");
     }
 }

@@ -49,18 +49,26 @@ pub enum PlanError {
     #[error(transparent)]
     Form(#[from] TomlProblem),
     /// What it describes is no experiment.
-    #[error("{place}: {problem}")]
+    #[error("{file}:{line}: {point}: {problem}")]
     Machine {
-        /// The file, the line and the point.
-        place: String,
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The point.
+        point: String,
         /// What.
         problem: String,
     },
     /// A value of a point that no machine has.
-    #[error("{place}: {field} is {value}; expected {expected}")]
+    #[error("{file}:{line}: {point}: {field} is {value}; expected {expected}")]
     Value {
-        /// The file, the line and the point.
-        place: String,
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The point.
+        point: String,
         /// Which value.
         field: std::borrow::Cow<'static, str>,
         /// What it is.
@@ -112,6 +120,7 @@ impl Plan {
         }
         let axes: Vec<Axis> = axes.into_iter().map(|(field, values)| Axis { field, values }).collect();
         axes.iter().try_for_each(|axis| axis.check(toml, file))?;
+        check_overlaps(&axes, toml, file)?;
         let len = axes.iter().try_fold(1, |len: u64, axis| len.checked_mul(axis.values.len() as u64));
         let Some(len) = len.filter(|len| *len <= POINTS_MAX) else {
             return Err(wrong("axes", "make too many points", &format!("at most {POINTS_MAX}")));
@@ -187,12 +196,16 @@ impl Plan {
 
     /// The machine at a point.
     fn description(&self, position: u64) -> Result<Description, PlanError> {
-        Description::from_table(self.fields(position)).map_err(|error| match error {
-            TableError::Value { field, value, expected } => {
-                PlanError::Value { place: self.place(position, &field), field, value, expected }
-            }
-            TableError::Form(_) => {
-                PlanError::Machine { place: self.place(position, "base"), problem: error.to_string() }
+        Description::from_table(&self.fields(position)).map_err(|error| {
+            let (file, point) = (self.file.clone(), self.point_words(position));
+            let problem = error.to_string();
+            match error {
+                TableError::Value { field, value, expected } => {
+                    PlanError::Value { line: self.line_of(&field), file, point, field, value, expected }
+                }
+                TableError::Form { field, .. } => {
+                    PlanError::Machine { line: self.line_of(&field), file, point, problem }
+                }
             }
         })
     }
@@ -208,17 +221,22 @@ impl Plan {
         })
     }
 
-    /// The line of a field, in the axes or else in the base, and the point.
-    fn place(&self, position: u64, field: &str) -> String {
+    /// The line of a field, in the axes or else in the base.
+    fn line_of(&self, field: &str) -> usize {
         let toml = TomlText::new(&self.text, &self.file);
-        let line = match self.axes.iter().any(|axis| axis.field == field) {
-            true => toml.line_of_names(&["axes", field]),
-            false => toml.line_of(&format!("base.{field}")),
-        };
+        let is_varied = |axis: &Axis| axis.field == field || is_below(field, &axis.field);
+        match self.axes.iter().find(|axis| is_varied(axis)) {
+            Some(axis) => toml.line_of_names(&["axes", &axis.field]),
+            None => toml.line_of(&format!("base.{field}")),
+        }
+    }
+
+    /// A point, for errors.
+    fn point_words(&self, position: u64) -> String {
         let mut values: Vec<_> =
             self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
         values.reverse();
-        format!("{}:{line}: point {position} ({})", self.file, values.join(", "))
+        format!("point {position} ({})", values.join(", "))
     }
 
     /// Checks that a machine has each value of each axis, and that no value is listed twice.
@@ -240,7 +258,25 @@ impl Plan {
                 }
             }
         }
-        Ok(())
+        self.check_seeds(toml)
+    }
+
+    /// Checks that no run belongs to two points: their figures would seem to be independent.
+    fn check_seeds(&self, toml: TomlText<'_>) -> Result<(), PlanError> {
+        let numbers = |field: &str| {
+            let axis = self.axes.iter().find(|axis| axis.field == field)?;
+            let mut numbers: Vec<i64> = axis.values.iter().filter_map(toml::Value::as_integer).collect();
+            numbers.sort_unstable();
+            Some((axis, numbers))
+        };
+        let Some((axis, first_seeds)) = numbers("seed") else { return Ok(()) };
+        let runs = numbers("seeds").and_then(|(_, runs)| runs.last().copied());
+        let runs = runs.unwrap_or(self.description(0)?.seeds().into());
+        let shared = first_seeds.windows(2).find(|pair| pair[1].abs_diff(pair[0]) < runs.unsigned_abs());
+        let Some(&[one, other]) = shared else { return Ok(()) };
+        let is = format!("has {one} and {other}, whose points share runs: each runs {runs} seeds in a row");
+        let expected = format!("values {runs} apart, or seeds = 1 in base");
+        Err(axis.invalid_field(toml, &self.file, &is, &expected))
     }
 }
 
@@ -293,6 +329,24 @@ impl Axis {
         let line = toml.line_of_names(&["axes", &self.field]);
         axes_error(file, line, &format!("axes.{:?}", self.field), is, expected)
     }
+}
+
+/// Whether a field is in what `above` names, a table or a list.
+fn is_below(field: &str, above: &str) -> bool {
+    field.strip_prefix(above).is_some_and(|below| below.starts_with('.'))
+}
+
+/// Checks that no axis varies a part of what another does: one of them would be undone.
+fn check_overlaps(axes: &[Axis], toml: TomlText<'_>, file: &str) -> Result<(), PlanError> {
+    let fields: HashSet<&str> = axes.iter().map(|axis| axis.field.as_str()).collect();
+    for axis in axes {
+        let mut dots = axis.field.match_indices('.').map(|(dot, _)| &axis.field[..dot]);
+        if let Some(above) = dots.find(|above| fields.contains(above)) {
+            let is = format!("is a part of axes.{above:?}");
+            return Err(axis.invalid_field(toml, file, &is, "axes that are no part of each other"));
+        }
+    }
+    Ok(())
 }
 
 fn axes_error(file: &str, line: usize, place: &str, is: &str, expected: &str) -> PlanError {

@@ -1,7 +1,7 @@
 //! All parts of a sweep's results.
 
 use crate::key::Key;
-use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, axis_name};
+use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, POINTS, axis_name};
 use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,6 +18,8 @@ pub struct Results {
     parts: Vec<PathBuf>,
     /// What all parts say in [`METADATA`].
     metadata: [String; 4],
+    /// The points of the plan, as the part with the most of them says.
+    points_of_plan: Option<u64>,
     /// Those of all parts, without rows.
     columns: Vec<Column>,
 }
@@ -73,15 +75,17 @@ impl Results {
         let metadata = metadata(first, &open(first)?)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut names = HashSet::new();
+        let mut points_of_plan = None;
         for part in &parts {
             let file = open(part)?;
+            points_of_plan = points_of_plan.max(file.metadata(POINTS).and_then(|points| points.parse().ok()));
             // A plan's words may be changed while it runs.
             if self::metadata(part, &file)?[1..] != metadata[1..] {
                 return Err(ResultsError::OtherPlan { first: first.clone(), part: part.clone() });
             }
             columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
         }
-        Ok(Self { parts, metadata, columns })
+        Ok(Self { parts, metadata, points_of_plan, columns })
     }
 
     /// The plan's words.
@@ -92,6 +96,11 @@ impl Results {
     /// The version of the model.
     pub fn model(&self) -> &str {
         &self.metadata[2]
+    }
+
+    /// The points of the plan; `None` where no part says it.
+    pub fn points_of_plan(&self) -> Option<u64> {
+        self.points_of_plan
     }
 
     /// The fields of the axes.
@@ -154,8 +163,10 @@ impl Results {
     /// # Errors
     /// [`ResultsError`]
     pub fn merge(&self, into: impl Write + Send, made_by: &str) -> Result<(), ResultsError> {
-        let metadata: Vec<(&str, &str)> =
+        let mut metadata: Vec<(&str, &str)> =
             METADATA.iter().copied().zip(self.metadata.iter().map(String::as_str)).collect();
+        let points = self.points_of_plan.map(|points| points.to_string());
+        metadata.extend(points.as_deref().map(|points| (POINTS, points)));
         let failed = ResultsError::Merge;
         let mut writer =
             TableWriter::new(into, "sweep", &self.columns, made_by, &metadata).map_err(failed)?;

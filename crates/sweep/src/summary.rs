@@ -7,6 +7,8 @@ use toll::Estimate;
 
 /// The axis whose values are only different random numbers: points that differ in it alone are one group.
 const SEED: &str = "seed";
+/// The column that says whether a point's runs were in a steady state.
+const IS_STEADY: &str = "runs_is_steady";
 /// Groups with the least and the greatest figure that are listed.
 const EXTREMES: usize = 5;
 /// Curves that can be told apart in one drawing.
@@ -21,6 +23,10 @@ pub struct Summary {
     pub model: String,
     /// Points with a row.
     pub points: usize,
+    /// Points of the plan; `None` if no part says it.
+    pub points_of_plan: Option<u64>,
+    /// Points whose result is of no steady state: of runs that ended before the figures stayed as they were.
+    pub unsteady: usize,
     /// Points without a result, by why.
     pub errors: BTreeMap<String, usize>,
     /// How many points each part of the machine limits, most first.
@@ -40,8 +46,8 @@ pub struct Figure {
     pub extremes: Vec<Group>,
     /// The number of groups.
     pub groups: usize,
-    /// Most seeds of a group.
-    pub seeds: usize,
+    /// Fewest and most seeds of a group.
+    pub seeds: (usize, usize),
     /// By axis, without seeds.
     pub effects: Vec<AxisEffect>,
     /// The figure by one axis, for each value of another; none where the sweep has more axes, or no numbers on them.
@@ -73,16 +79,23 @@ pub struct AxisEffect {
 pub struct AxisValue {
     /// The value.
     pub value: String,
-    /// Groups that have it.
+    /// Groups that have it and a result.
     pub groups: usize,
-    /// The least figure of them.
+    /// Their figures; `None` if there are no groups.
+    pub range: Option<Range>,
+    /// The part that limits most of them.
+    pub limit: Option<String>,
+}
+
+/// Where figures lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// The least.
     pub least: f64,
     /// The middle one.
     pub median: f64,
     /// The greatest.
     pub greatest: f64,
-    /// The part that limits most of them.
-    pub limit: Option<String>,
 }
 
 /// A figure by the numbers of an axis.
@@ -127,7 +140,7 @@ impl Summary {
         let fixed = results.fixed_columns();
         let ends = name.map(|name| [name.to_owned(), format!("{name}_low"), format!("{name}_high")]);
         let mut names: Vec<&str> = fixed.iter().map(String::as_str).collect();
-        names.push("limit");
+        names.extend(["limit", IS_STEADY]);
         names.extend(ends.iter().flatten().map(String::as_str));
         results.each_part(&names, |columns| {
             samples.add(&columns, name, seed);
@@ -142,6 +155,8 @@ impl Summary {
             what: results.what().to_owned(),
             model: results.model().to_owned(),
             points: samples.points,
+            points_of_plan: results.points_of_plan(),
+            unsteady: samples.unsteady,
             errors: samples.errors,
             limits,
             figures: results.figures().into_iter().map(ToOwned::to_owned).collect(),
@@ -154,6 +169,7 @@ impl Summary {
 #[derive(Debug, Default)]
 struct Samples {
     points: usize,
+    unsteady: usize,
     errors: BTreeMap<String, usize>,
     axes: Vec<Values>,
     limits: Values,
@@ -173,9 +189,19 @@ impl Samples {
         let rows = columns.first().map_or(0, |column| column.cells.len());
         for row in 0..rows {
             self.points += 1;
+            // Also of a point with an error: a value without any result is shown as that.
+            let places = (0..self.axes.len()).filter(|place| Some(*place) != seed).map(|place| {
+                let value = columns.get(place).and_then(|column| text(&column.cells, row));
+                self.axes[place].place(value.unwrap_or_default())
+            });
+            let places = places.collect();
             if let Some(error) = column("error").and_then(|errors| text(&errors.cells, row)) {
                 *self.errors.entry(error).or_default() += 1;
                 continue;
+            }
+            let is_steady = column(IS_STEADY).map(|column| &column.cells);
+            if matches!(is_steady, Some(Cells::Flag(flags)) if flags.get(row) == Some(&Some(false))) {
+                self.unsteady += 1;
             }
             let limit = column("limit")
                 .and_then(|limits| text(&limits.cells, row))
@@ -187,11 +213,6 @@ impl Samples {
             let Some((name, mean)) = figure.and_then(|name| Some((name, number(name, row)?))) else {
                 continue;
             };
-            let places = (0..self.axes.len()).filter(|place| Some(*place) != seed).map(|place| {
-                let value = columns.get(place).and_then(|column| text(&column.cells, row));
-                self.axes[place].place(value.unwrap_or_default())
-            });
-            let places = places.collect();
             let [low, high] = ["low", "high"].map(|end| number(&format!("{name}_{end}"), row));
             self.samples.push(Sample { places, figure: Estimate { mean, low, high }, limit });
         }
@@ -244,11 +265,11 @@ impl Samples {
     }
 }
 
-/// One sample for each group, and the most that a group had.
-fn grouped(mut samples: Vec<Sample>) -> (Vec<Sample>, usize) {
+/// One sample for each group, and the fewest and most that a group had.
+fn grouped(mut samples: Vec<Sample>) -> (Vec<Sample>, (usize, usize)) {
     samples.sort_by(|one, other| one.places.cmp(&other.places));
     let mut groups = Vec::new();
-    let mut most = 1;
+    let (mut fewest, mut most) = (usize::MAX, 1);
     for group in samples.chunk_by(|one, other| one.places == other.places) {
         let mut sample = group[0].clone();
         let means: Vec<f64> = group.iter().map(|sample| sample.figure.mean).collect();
@@ -256,10 +277,10 @@ fn grouped(mut samples: Vec<Sample>) -> (Vec<Sample>, usize) {
         if let (2.., Some(figure)) = (group.len(), Estimate::of(&means)) {
             sample.figure = figure;
         }
-        most = most.max(group.len());
+        (fewest, most) = (fewest.min(group.len()), most.max(group.len()));
         groups.push(sample);
     }
-    (groups, most)
+    (groups, (fewest, most))
 }
 
 /// What a figure is at one value of an axis.
@@ -275,19 +296,22 @@ fn effect(
     figures.sort_by(f64::total_cmp);
     let mut limits: BTreeMap<u32, usize> = BTreeMap::new();
     have.iter().filter_map(|group| group.limit).for_each(|limit| *limits.entry(limit).or_default() += 1);
-    let middle = figures.len() / 2;
-    let median = if figures.len() % 2 == 1 {
-        figures[middle]
-    } else {
-        f64::midpoint(figures[middle - 1], figures[middle])
-    };
     AxisValue {
         value: values.texts[place as usize].clone(),
         groups: figures.len(),
-        least: figures[0],
-        median,
-        greatest: figures[figures.len() - 1],
+        range: Range::of(&figures),
         limit: limits.into_iter().max_by_key(|(_, groups)| *groups).map(|(place, _)| limit(place)),
+    }
+}
+
+impl Range {
+    /// Of figures in their order.
+    fn of(figures: &[f64]) -> Option<Self> {
+        let (least, greatest, middle) = (*figures.first()?, *figures.last()?, figures.len() / 2);
+        let is_odd = figures.len() % 2 == 1;
+        let median =
+            if is_odd { figures[middle] } else { f64::midpoint(figures[middle - 1], figures[middle]) };
+        Some(Self { least, median, greatest })
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) const PLAN: &str = "iotoll.plan";
 pub(crate) const AXES: &str = "iotoll.axes";
 pub(crate) const MODEL: &str = "iotoll.model";
 pub(crate) const BASE: &str = "iotoll.base";
+/// How many points the plan had. It grows with the plan.
+pub(crate) const POINTS: &str = "iotoll.points";
 /// The columns of every part, besides those of the axes.
 pub(crate) const KEY: &str = "key";
 pub(crate) const ERROR: &str = "error";
@@ -25,6 +27,8 @@ pub struct Table {
     what: String,
     /// The axes' fields, and the columns that they have in every part, without rows.
     axes: Vec<(String, Column)>,
+    /// The plan's points.
+    points: u64,
     /// The metadata that are equal in all parts of a folder.
     origin: [(&'static str, String); 2],
 }
@@ -58,6 +62,7 @@ impl Table {
             made_by: made_by.to_owned(),
             what: plan.what().to_owned(),
             axes: fields.iter().zip(&first.values).map(axis).collect(),
+            points: plan.len(),
             origin: [(MODEL, plan.version()?.to_owned()), (BASE, plan.base_key()?.to_string())],
         })
     }
@@ -79,7 +84,14 @@ impl Table {
         columns.extend(self.results(rows));
         let axes = self.axes.iter().map(|(field, _)| field.as_str()).collect::<Vec<_>>().join("\n");
         let [model, base] = &self.origin;
-        let metadata = [(PLAN, self.what.as_str()), (AXES, &axes), (model.0, &model.1), (base.0, &base.1)];
+        let points = self.points.to_string();
+        let metadata = [
+            (PLAN, self.what.as_str()),
+            (AXES, &axes),
+            (model.0, &model.1),
+            (base.0, &base.1),
+            (POINTS, &points),
+        ];
         parquet_bytes("sweep", &columns, &self.made_by, &metadata)
     }
 
@@ -108,11 +120,11 @@ impl Table {
         if is_taken { format!("result_{name}") } else { name.to_owned() }
     }
 
-    /// The keys of the points in a Parquet file.
+    /// The keys of the points in a Parquet file, and whether each has an error instead of a result.
     ///
     /// # Errors
     /// [`PartError`] if the file is damaged or of another plan
-    pub fn keys(&self, part: &Path) -> Result<Vec<Key>, PartError> {
+    pub fn keys(&self, part: &Path) -> Result<Vec<(Key, bool)>, PartError> {
         let file = TableFile::open(part)?;
         let has = |(name, value): &(&str, String)| file.metadata(name) == Some(value);
         let columns = file.schema();
@@ -120,10 +132,14 @@ impl Table {
         if !self.origin.iter().all(has) || !self.axes.iter().all(has_axis) {
             return Err(PartError::OtherPlan);
         }
-        let Some(Cells::Text(keys)) = file.columns(&[KEY])?.pop().map(|column| column.cells) else {
+        let mut columns = file.columns(&[KEY, ERROR])?.into_iter().map(|column| column.cells);
+        let (Some(Cells::Text(keys)), Some(Cells::Text(errors))) = (columns.next(), columns.next()) else {
             return Err(PartError::OtherPlan);
         };
-        keys.iter().flatten().map(|key| key.parse().map_err(PartError::from)).collect()
+        let rows = keys.iter().zip(&errors);
+        rows.filter_map(|(key, error)| Some((key.as_ref()?, error.is_some())))
+            .map(|(key, has_error)| Ok((key.parse()?, has_error)))
+            .collect()
     }
 }
 

@@ -36,7 +36,7 @@ pub struct BlockExperiment {
     seed: u64,
     /// Number of runs, with consecutive seeds.
     #[serde(default = "default_seeds")]
-    seeds: u32,
+    pub(crate) seeds: u32,
     /// Time before anything is measured, at least.
     warm_up_us: f64,
     /// Time that is measured, at least.

@@ -40,7 +40,7 @@ pub struct FlashArrayExperiment {
     seed: u64,
     /// Number of runs, with consecutive seeds.
     #[serde(default = "default_seeds")]
-    seeds: u32,
+    pub(crate) seeds: u32,
     /// Warm-up time before measuring, at least.
     warm_up_us: f64,
     /// Measured time, at least; with faults after the warm-up, exactly.

@@ -37,7 +37,7 @@ pub struct AdaptersExperiment {
     seed: u64,
     /// Number of runs, with consecutive seeds, if anything depends on the seed.
     #[serde(default = "default_seeds")]
-    seeds: u32,
+    pub(crate) seeds: u32,
     /// A trace in place of a benchmark.
     #[serde(skip)]
     trace: Option<Trace>,

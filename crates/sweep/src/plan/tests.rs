@@ -97,9 +97,14 @@ fn an_invalid_plan_is_an_error_with_its_place() {
     check("[65536, 131072]", "[65536, -1]", "invalid value: integer `-1`");
     check("\"engine.window_bytes\"", "\"engine.windw_bytes\"", "unknown field `windw_bytes`");
     check("\"engine.window_bytes\"", "window_bytes", "missing field `window_bytes`; in `engine`");
-    check("\"engine.window_bytes\"", "\"engine\"", "invalid type");
+    check("[axes]", "[axes]\nlink = [1]", "invalid type: integer `1`");
     check("[axes]", "[axes]\n\"engine.gap_ns.x\" = [1]", "axes.\"engine.gap_ns.x\" is no field of base");
     check("\"engine.window_bytes\"", "\"what\"", "axes.\"what\" is of no machine");
+    check(
+        "[axes]",
+        "[axes]\nengine = [1]",
+        "is a part of axes.\"engine\"; expected axes that are no part of each other",
+    );
     check("[base] ", "[base]\nwhat = \"x\" ", "base.what is of no machine");
     check("[base.iommu]\nways = 8", "[base.iommu]", "missing field `ways`");
     check("generation = 3", "generation = 9", "there is no PCIe generation 9");
@@ -107,6 +112,38 @@ fn an_invalid_plan_is_an_error_with_its_place() {
     check("transfers = 2000", "transfers = 9", "transfers is 9; expected 100 to");
     let axes = text.find("[axes]").unwrap() + "[axes]".len();
     assert!(told(&text[..axes]).contains("axes is empty; expected a field"));
+    let text = text.replace("seeds = 1\n", "").replace("[axes]", "[axes]\nseed = [7, 20, 4]");
+    let shared = "has 4 and 7, whose points share runs: each runs 5 seeds in a row; expected values 5 apart, or seeds = 1 in base";
+    assert!(told(&text).contains(shared), "{}", told(&text));
+    assert!(told(&text.replace("[axes]", "[axes]\nseeds = [5, 1]")).contains(shared));
+}
+
+/// Errors are at the line of what is wrong: of the axis, not of `[base]`.
+#[test]
+fn an_error_has_the_line_of_its_axis_or_field() {
+    let text = small(SMALL);
+    let check = |from: &str, to: &str| {
+        let text = text.replacen(from, to, 1);
+        let line = text.lines().position(|line| line.contains(to)).unwrap() + 1;
+        let told = told(&text);
+        assert!(told.starts_with(&format!("x.toml:{line}: ")), "{line}: {told}");
+    };
+    check("\"engine.window_bytes\"", "\"engine.windw_bytes\"");
+    check("[65536, 131072]", "[65536, -1]");
+    check("[60, 70.5]", "[60, 1e99]");
+    check("lanes = 8", "lanes = 33");
+    check("lanes = 8", "lanes = \"x\"");
+}
+
+/// Seeds that lie as far apart as a point's runs, or points of one run each, share none.
+#[test]
+fn seeds_of_independent_points_are_no_error() {
+    for seeds in ["seed = [0, 5, 10]", "seeds = [1]\nseed = [1, 2, 3]", "seeds = [1, 3]\nseed = [3, 0]"] {
+        let axes = format!(
+            "{seeds}\n\"engine.window_bytes\" = [4096]\n\"engine.in_flight_max\" = [1]\n\"iommu.walk_ns\" = [1]"
+        );
+        read(&small(&axes));
+    }
 }
 
 #[test]
