@@ -15,6 +15,7 @@ mod class {
     pyo3::import_exception!(iotoll.errors, ExperimentError);
     pyo3::import_exception!(iotoll.errors, FolderError);
     pyo3::import_exception!(iotoll.errors, InputError);
+    pyo3::import_exception!(iotoll.errors, SimulationError);
     pyo3::import_exception!(iotoll.errors, StudyError);
     pyo3::import_exception!(iotoll.errors, MeasurementError);
 }
@@ -95,7 +96,7 @@ pub(crate) fn no_experiment(
 pub(crate) fn of_run(error: &model::RunError, file: &str) -> PyErr {
     let message = with_causes(error);
     let message = if error.names_its_file() { message } else { format!("{file}: {message}") };
-    class::ExperimentError::new_err((message, Some(file.to_owned()), None::<usize>, None::<String>))
+    class::SimulationError::new_err((message, Some(file.to_owned()), None::<usize>, None::<String>))
 }
 
 /// The exception for a plan with a mistake.

@@ -11,7 +11,7 @@ import iotoll
 import pytest
 from conftest import REPOSITORY
 
-NEEDS = {"iotoll.hosts": ["pyarrow"], "iotoll.bench": ["pandas"]}
+NEEDS = {"iotoll.hosts": ["pyarrow"], "iotoll.bench": ["pandas"], "iotoll.calibration": ["numpy", "scipy"]}
 
 
 def test_the_version_is_that_of_the_workspace() -> None:

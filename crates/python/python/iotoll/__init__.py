@@ -3,7 +3,7 @@
     inspect     one host: a capture, a folder, a text that somebody pasted, or this machine
     tables      many hosts as tables of pyarrow
     reproduce   published figures beside the models'
-    model       simulations of machines
+    model       simulations of machines, and fits of their parameters
     folders     results that many processes write; iotoll.dask distributes such work
     bench       measures on this machine; rows of measurements for pandas
     errors      what is raised

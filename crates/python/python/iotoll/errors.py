@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Optional
 
-__all__ = ["Error", "ExperimentError", "FolderError", "InputError", "MeasurementError", "StudyError"]
+__all__ = [
+    "Error",
+    "ExperimentError",
+    "FolderError",
+    "InputError",
+    "MeasurementError",
+    "SimulationError",
+    "StudyError",
+]
 
 
 class Error(Exception):
@@ -36,6 +44,10 @@ class InputError(Error):
 
 class ExperimentError(Error):
     """A description of a machine, or a plan, with a mistake; or a simulation that fails."""
+
+
+class SimulationError(ExperimentError):
+    """A simulation without a result: no window of it was steady, for example."""
 
 
 class FolderError(Error):

@@ -1,4 +1,4 @@
-"""Simulations of machines, and studies: published figures beside what models of the same machines say."""
+"""Simulations of machines, fits of their parameters, and studies: published figures beside what models of the same machines say."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Optional, Union
 
 from iotoll import _iotoll
+from iotoll._simulation import Value, simulate
 from iotoll._toml import PathLike, read
+from iotoll.calibration import Calibration, Figure, calibrate
 
-__all__ = ["reproduce", "run", "studies"]
-
-# A value of a field; a list is one whole value.
-Value = Union[bool, int, float, str, "list[Value]"]
+__all__ = ["Calibration", "Figure", "calibrate", "reproduce", "run", "studies"]
 
 
 def run(toml: PathLike, **changes: Value) -> dict[str, Any]:
@@ -48,10 +47,7 @@ def run(toml: PathLike, **changes: Value) -> dict[str, Any]:
     True
     """
     text, file = read(toml, "experiment.toml")
-    # JSON's extension for infinity is none of TOML's.
-    changed = json.dumps(list(changes.items()), allow_nan=False)
-    document: dict[str, Any] = json.loads(_iotoll.run_model(text, file, changed))
-    return document
+    return simulate(text, file, changes)
 
 
 def studies() -> list[str]:

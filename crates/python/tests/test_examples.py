@@ -1,0 +1,32 @@
+"""The notebooks of `examples` run from their first cell to the last, and are kept without what cells print."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SECONDS_MAX
+
+NOTEBOOKS = sorted((REPOSITORY / "crates/python/examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_kept_without_outputs(notebook: Path) -> None:
+    for cell in json.loads(notebook.read_text())["cells"]:
+        assert not cell.get("outputs") and cell.get("execution_count") is None, cell["source"]
+
+
+# Kernels of Jupyter warn of what their own packages do.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path) -> None:
+    for package in ("nbclient", "ipykernel", "matplotlib", "pandas"):
+        pytest.importorskip(package)
+    nbclient, nbformat = (importlib.import_module(name) for name in ("nbclient", "nbformat"))
+    read = nbformat.read(notebook, as_version=4)
+    nbclient.NotebookClient(read, timeout=SECONDS_MAX, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output.get("data", {}) for cell in read.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in data for data in outputs)
+    assert "text/plain" in outputs[-1]
