@@ -104,7 +104,7 @@ class Place:
             wrong += [] if printed == f"iotoll {version}" else [f"{image}: /iotoll --version printed {printed}"]
             mounted = pathlib.Path(buildah("mount", container))
             files = {name: (mounted / name).read_bytes() for name in files_below(mounted) if name.startswith(("iotoll", "licences"))}
-            form = "{{.OCIv1.Config.Entrypoint}} {{range $name, $value := .OCIv1.Config.Labels}}{{$name}}={{$value}}\n{{end}}"
+            form = "{{.OCIv1.Config.Entrypoint}}\n{{range $name, $value := .OCIv1.Config.Labels}}{{$name}}={{$value}}\n{{end}}"
             about = buildah("inspect", "--type", "image", "--format", form, image)
             found.append((files, [line for line in about.splitlines() if "io.buildah" not in line]))
         if found[0] != found[1]:
