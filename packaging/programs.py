@@ -97,8 +97,8 @@ class Toolchain:
             f"CC_{suffix}": compiler,
             f"AR_{suffix}": self.wrapper("ar", ["ar"]),
             f"CFLAGS_{suffix}": " ".join(f"-ffile-prefix-map={place}={name}" for place, name in places),
-            # Symbols are of no use without a debugger, and a fifth of the program.
-            "CARGO_PROFILE_DIST_STRIP": "symbols",
+            # Symbols are of no use without a debugger, and a fifth of the program; but functions of lab-guest are looked up in its symbol table.
+            "CARGO_PROFILE_DIST_STRIP": "debuginfo" if program == LAB_GUEST else "symbols",
             "CARGO_TARGET_DIR": str(self.target_folder),
             "CARGO_INCREMENTAL": "0",
             "SOURCE_DATE_EPOCH": str(commit_time()),

@@ -74,6 +74,15 @@ def check_files(out):
     return wrong
 
 
+def check_symbols(out):
+    """That lab-guest has its symbol table, in which its functions are looked up."""
+    (path,) = out.glob("iotoll-lab_*.deb")
+    with tempfile.TemporaryDirectory() as folder:
+        unpack_deb(path, folder)
+        sections = printed("readelf", "--section-headers", f"{folder}/usr/lib/iotoll/lab-guest", text=True)
+    return [] if ".symtab" in sections else [f"{path.name}: lab-guest has no symbol table"]
+
+
 def check_lintian(out):
     """No error, warning or unused override of lintian's."""
     if not shutil.which("lintian"):
