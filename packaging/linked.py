@@ -52,6 +52,7 @@ IOTOLL_STATIC = Program("iotoll", STATIC, FEATURES)
 IOTOLL = Program("iotoll", GLIBC, FEATURES)
 LAB_PLUGIN = Program("lab-plugin", GLIBC)
 LAB_GUEST = Program("lab-guest", GLIBC)
+PYTHON_PACKAGE = Program("iotoll-python", GLIBC)
 
 
 def cargo(*words):

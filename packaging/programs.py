@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 
-from linked import IOTOLL, IOTOLL_STATIC, LAB_GUEST, LAB_PLUGIN, ROOT, STATIC
+from linked import IOTOLL, IOTOLL_STATIC, LAB_GUEST, LAB_PLUGIN, PYTHON_PACKAGE, ROOT, STATIC
 
 # The oldest glibc that packages run with: that of RHEL 8.
 OLDEST_GLIBC = "2.28"
+# That of the wheel, which Python calls manylinux2014; older ones Rust does not support.
+OLDEST_GLIBC_OF_PYTHON = "2.17"
 # Versions of QEMU's plugin interface; CONTRIBUTING.md says which QEMU takes which. The first is the plain file's.
 PLUGIN_INTERFACES = (1, 2, 3, 7)
 ZIG = "0.17.1"
@@ -57,11 +59,12 @@ class Toolchain:
 
     def __init__(self, target_folder):
         self.target_folder = target_folder
-        self.zig = install_tool(target_folder / "tools", f"ziglang=={ZIG}") / "ziglang" / "zig"
+        self.tools = target_folder / "tools"
+        self.zig = install_tool(self.tools, f"ziglang=={ZIG}") / "ziglang" / "zig"
 
     def wrapper(self, name, arguments, dropped=()):
         """A program that calls Zig: build scripts and rustc add arguments of GCC's that Zig does not know."""
-        path = self.target_folder / "tools" / name
+        path = self.tools / name
         patterns = "|".join(["--target=*", *dropped])
         path.write_text(
             "#!/bin/sh\n"
@@ -73,7 +76,7 @@ class Toolchain:
 
     def musl_libraries(self):
         """A folder with the library that crates name and musl has within libc."""
-        folder = self.target_folder / "tools" / "musl"
+        folder = self.tools / "musl"
         folder.mkdir(exist_ok=True)
         (folder / "libdl.a").write_bytes(b"!<arch>\n")
         return folder
@@ -82,19 +85,20 @@ class Toolchain:
         """Variables with which the same sources give the same bytes in every folder."""
         target = program.target
         suffix = target.replace("-", "_")
-        c_target = "x86_64-linux-musl" if target == STATIC else f"x86_64-linux-gnu.{OLDEST_GLIBC}"
+        oldest_glibc = OLDEST_GLIBC_OF_PYTHON if program == PYTHON_PACKAGE else OLDEST_GLIBC
+        c_target = "x86_64-linux-musl" if target == STATIC else f"x86_64-linux-gnu.{oldest_glibc}"
         cargo_home = os.environ.get("CARGO_HOME", str(pathlib.Path.home() / ".cargo"))
         # The last that fits counts.
         places = [(str(ROOT), "/iotoll"), (cargo_home, "/cargo"), (str(self.target_folder), "/target")]
         flags = [f"--remap-path-prefix={place}={name}" for place, name in places]
-        compiler = self.wrapper(f"cc-{target}", ["cc", "-target", c_target])
+        compiler = self.wrapper(f"cc-{c_target}", ["cc", "-target", c_target])
         cache = str(self.target_folder / "zig-cache")
         variables = {
             f"CC_{suffix}": compiler,
             f"AR_{suffix}": self.wrapper("ar", ["ar"]),
             f"CFLAGS_{suffix}": " ".join(f"-ffile-prefix-map={place}={name}" for place, name in places),
-            # Symbols are of no use without a debugger, and a fifth of the program.
-            "CARGO_PROFILE_DIST_STRIP": "symbols",
+            # Symbols are of no use without a debugger, and a fifth of the program; but functions of lab-guest are looked up in its symbol table.
+            "CARGO_PROFILE_DIST_STRIP": "debuginfo" if program == LAB_GUEST else "symbols",
             "CARGO_TARGET_DIR": str(self.target_folder),
             "CARGO_INCREMENTAL": "0",
             "SOURCE_DATE_EPOCH": str(commit_time()),

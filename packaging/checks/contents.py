@@ -1,7 +1,6 @@
 """What packages hold: held against Debian's and Red Hat's own checkers, CycloneDX's schema, and what the programs themselves name."""
 
 import hashlib
-import io
 import json
 import pathlib
 import re
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 
 import debian
 from programs import OLDEST_GLIBC, install_tool
@@ -74,6 +74,15 @@ def check_files(out):
     return wrong
 
 
+def check_symbols(out):
+    """That lab-guest has its symbol table, in which its functions are looked up."""
+    (path,) = out.glob("iotoll-lab_*.deb")
+    with tempfile.TemporaryDirectory() as folder:
+        unpack_deb(path, folder)
+        sections = printed("readelf", "--section-headers", f"{folder}/usr/lib/iotoll/lab-guest", text=True)
+    return [] if ".symtab" in sections else [f"{path.name}: lab-guest has no symbol table"]
+
+
 def check_lintian(out):
     """No error, warning or unused override of lintian's."""
     if not shutil.which("lintian"):
@@ -120,17 +129,40 @@ def traces(program):
     return {(name.decode(), version.decode()) for name, version in found}
 
 
-def check_traces(out):
-    """That the static program names no crate that its bill does not."""
-    (archive,) = out.glob("iotoll-*-linux.tar.gz")
+def static_program(archive):
+    """The static program of an archive, and its bill."""
     with tarfile.open(archive) as members:
         top = archive.name.removesuffix(".tar.gz")
-        program = members.extractfile(f"{top}/iotoll").read()
-        bill = json.load(io.TextIOWrapper(members.extractfile(f"{top}/iotoll.cdx.json")))
-    listed = {(one["name"], one["version"]) for one in bill["components"]}
-    named = traces(program)
-    print(f"  the program names {len(named)} of {len(listed)} components")
-    return [f"{archive.name}: {name} {version} is linked and not in its bill" for name, version in sorted(named - listed)]
+        return tuple(members.extractfile(f"{top}/{name}").read() for name in ("iotoll", "iotoll.cdx.json"))
+
+
+def python_library(wheel):
+    """The library of a wheel, and its bill."""
+    with zipfile.ZipFile(wheel) as members:
+        (library,) = (name for name in members.namelist() if name.endswith(".so"))
+        (bill,) = (name for name in members.namelist() if name.endswith(".cdx.json"))
+        return members.read(library), members.read(bill)
+
+
+def check_traces(out):
+    """That the static program and the wheel name no crate that their bills do not."""
+    wrong = []
+    for pattern, read in (("iotoll-*-linux.tar.gz", static_program), ("*.whl", python_library)):
+        (path,) = out.glob(pattern)
+        program, bill = read(path)
+        listed = {(one["name"], one["version"]) for one in json.loads(bill)["components"]}
+        named = traces(program)
+        print(f"  {path.name} names {len(named)} of {len(listed)} components")
+        wrong += [f"{path.name}: {name} {version} is linked and not in its bill" for name, version in sorted(named - listed)]
+    return wrong
+
+
+def check_wheel(out):
+    """That the wheel has the terms of all that is in it."""
+    (path,) = out.glob("*.whl")
+    with zipfile.ZipFile(path) as members:
+        names = {pathlib.PurePosixPath(name).name for name in members.namelist() if ".dist-info/licenses/" in name}
+    return [f"{path.name}: no {name} among its licences" for name in LICENCES if name not in names]
 
 
 def check_glibc(out):

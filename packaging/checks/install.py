@@ -104,7 +104,7 @@ class Place:
             wrong += [] if printed == f"iotoll {version}" else [f"{image}: /iotoll --version printed {printed}"]
             mounted = pathlib.Path(buildah("mount", container))
             files = {name: (mounted / name).read_bytes() for name in files_below(mounted) if name.startswith(("iotoll", "licences"))}
-            form = "{{.OCIv1.Config.Entrypoint}} {{range $name, $value := .OCIv1.Config.Labels}}{{$name}}={{$value}}\n{{end}}"
+            form = "{{.OCIv1.Config.Entrypoint}}\n{{range $name, $value := .OCIv1.Config.Labels}}{{$name}}={{$value}}\n{{end}}"
             about = buildah("inspect", "--type", "image", "--format", form, image)
             found.append((files, [line for line in about.splitlines() if "io.buildah" not in line]))
         if found[0] != found[1]:
@@ -118,3 +118,14 @@ class Place:
         if "SKIPPED" in done.stdout:
             return None
         return [done.stdout] if done.returncode != 0 else []
+
+    def check_python(self):
+        """The program of the same build, static, is what tests compare with."""
+        program = self.unpack_static(self.temporary / "python") / "iotoll"
+        command = [ROOT / "crates/python/check", "published", self.out]
+        environment = {**os.environ, "IOTOLL_PROGRAM": str(program), "CARGO_TARGET_DIR": str(self.kept.parent)}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        print(done.stdout, flush=True)
+        if "SKIPPED crates/python" in done.stdout:
+            return None
+        return [f"crates/python/check published: {done.stdout[-2000:]}"] if done.returncode != 0 else []
