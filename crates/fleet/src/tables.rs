@@ -5,8 +5,8 @@ use crate::table::Table;
 use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row};
-use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,11 +78,11 @@ pub struct ErrorRow {
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
-    /// Captures.
+    /// Captures. One has several rows if there are copies of it, or if an input was read twice.
     pub hosts: Vec<HostRow>,
-    /// Their adapters.
+    /// Their adapters, once for each capture and rules.
     pub adapters: Vec<AdapterRow>,
-    /// Their findings.
+    /// Their findings, once for each capture and rules.
     pub findings: Vec<FindingRow>,
     /// Inputs that were not inspected.
     pub errors: Vec<ErrorRow>,
@@ -117,17 +117,25 @@ impl Tables {
     /// [`TablesError`]
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
         let complete = complete_parts(folder)?;
-        let mut tables = Self::default();
+        let (mut tables, mut chosen) = (Self::default(), Chosen::default());
+        // The first table chooses.
         for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
             for name in &complete {
                 let path = folder.join(table.name()).join(name);
-                tables.add_part(table, &path).map_err(|source| TablesError::Part { path, source })?;
+                let added = tables.add_part(table, name, &path, &mut chosen);
+                added.map_err(|source| TablesError::Part { path, source })?;
             }
         }
         Ok(tables)
     }
 
-    fn add_part(&mut self, table: Table, path: &Path) -> Result<(), ParquetError> {
+    fn add_part(
+        &mut self,
+        table: Table,
+        name: &OsStr,
+        path: &Path,
+        chosen: &mut Chosen,
+    ) -> Result<(), ParquetError> {
         let file = match File::open(path) {
             Ok(file) => file,
             // Errors were removed, so that their inputs are read again.
@@ -137,14 +145,38 @@ impl Tables {
         for row in SerializedFileReader::new(file)? {
             let row = row?;
             match table {
-                Table::Hosts => self.hosts.push(HostRow::of(&row)),
-                Table::Adapters => self.adapters.push(AdapterRow::of(&row)),
-                Table::Findings => self.findings.push(FindingRow::of(&row)),
+                Table::Hosts => {
+                    chosen.add(name, &row);
+                    self.hosts.push(HostRow::of(&row));
+                }
+                Table::Adapters if chosen.has(name, &row) => self.adapters.push(AdapterRow::of(&row)),
+                Table::Findings if chosen.has(name, &row) => self.findings.push(FindingRow::of(&row)),
                 Table::Errors => self.errors.push(ErrorRow::of(&row)),
-                Table::Unseen => {}
+                Table::Adapters | Table::Findings | Table::Unseen => {}
             }
         }
         Ok(())
+    }
+}
+
+/// The part and the input whose rows are those of a capture, by its digest and rules. Copies of the capture have the same ones again.
+#[derive(Default)]
+struct Chosen(HashMap<[String; 2], (OsString, String)>);
+
+impl Chosen {
+    /// Chooses the part and the input of a row of `hosts`, if they are the first of its capture.
+    fn add(&mut self, part: &OsStr, row: &Row) {
+        let first = || (part.to_owned(), required(row, "input"));
+        self.0.entry(Self::key(row)).or_insert_with(first);
+    }
+
+    /// Whether a row of another table counts.
+    fn has(&self, part: &OsStr, row: &Row) -> bool {
+        self.0.get(&Self::key(row)).is_some_and(|chosen| *chosen == (part.to_owned(), required(row, "input")))
+    }
+
+    fn key(row: &Row) -> [String; 2] {
+        [required(row, "capture"), required(row, "rules")]
     }
 }
 
