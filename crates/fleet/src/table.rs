@@ -2,7 +2,7 @@
 
 use crate::capture::{Capture, InputError};
 use crate::document::{Adapter, Finding, Unseen};
-use crate::input::Input;
+use crate::input::{Input, Unlisted};
 use columns::{Cells, Column, parquet_bytes, with_causes};
 use parquet::errors::ParquetError;
 
@@ -56,6 +56,14 @@ impl Inspected {
             Err(InputError::Panic { path: input.name(), what: what.to_owned() })
         });
         Self { input, result }
+    }
+
+    /// What could not be looked at, as an input that can't be read.
+    pub fn unlisted(unlisted: Unlisted) -> Self {
+        let Unlisted { path, error } = unlisted;
+        let input = Input { path, bytes: None, modified_us: None };
+        let error = InputError::Io { path: input.name(), source: error };
+        Self { input, result: Err(error) }
     }
 
     /// Why it was not inspected.

@@ -78,3 +78,24 @@ fn each_capture_counts_once_however_often_it_was_read() {
     fleet.add(&["a"]);
     assert_eq!(fleet.summary(), once);
 }
+
+/// A capture may be gone when its turn comes.
+#[test]
+fn what_can_t_be_looked_at_is_a_row_of_errors() {
+    let fleet = Fleet::new();
+    let mut rows = Rows::default();
+    Inputs::find([fleet.path("gone").as_path()]).unlisted.into_iter().map(Inspected::unlisted).for_each(
+        |one| {
+            assert_eq!(one.error().unwrap().word(), "unreadable");
+            rows.add(one);
+        },
+    );
+    fleet.tables.add(&rows).unwrap();
+    let tables = Tables::read(&fleet.folder.path().join("out")).unwrap();
+    let [error] = &tables.errors[..] else { panic!("{:?}", tables.errors) };
+    assert_eq!(
+        (error.input.as_str(), error.kind.as_str()),
+        (fleet.path("gone").to_str().unwrap(), "unreadable")
+    );
+    assert!(error.what.contains("No such file"), "{}", error.what);
+}

@@ -1,0 +1,30 @@
+"""Folders that several processes write: what they are given is checked, and what can't be done is a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import iotoll
+import pytest
+from iotoll import folders
+
+
+def test_a_capture_that_is_gone_is_a_row_of_errors(captures: Path, tmp_path: Path) -> None:
+    """It was there when it was found."""
+    with folders.Fleet(tmp_path / "out"):
+        done = folders.inspect_into(tmp_path / "out", [tmp_path / "gone", *sorted(captures.glob("*.tar.gz"))])
+    assert done == (5, 1)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (row,) = parquet.read_table(tmp_path / "out/errors").to_pylist()
+    assert (row["input"], row["kind"]) == (str(tmp_path / "gone"), "unreadable")
+    assert "No such file" in row["what"]
+
+
+def test_a_capture_that_goes_before_its_turn_is_a_row_of_errors(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("iotoll.hosts.find", lambda _: [str(tmp_path / "gone"), str(captures)])
+    found = iotoll.tables(captures)
+    assert found["hosts"].num_rows == 5
+    assert found["errors"].column("kind").to_pylist() == ["unreadable"]
