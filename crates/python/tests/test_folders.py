@@ -28,3 +28,19 @@ def test_a_capture_that_goes_before_its_turn_is_a_row_of_errors(
     found = iotoll.tables(captures)
     assert found["hosts"].num_rows == 5
     assert found["errors"].column("kind").to_pylist() == ["unreadable"]
+
+
+def test_one_path_is_no_list_of_its_letters(captures: Path, tmp_path: Path) -> None:
+    capture = str(captures / "ppc-ddw.tar.gz")
+    with folders.Fleet(tmp_path / "out") as fleet:
+        assert fleet.unfinished(capture) == [capture]
+        assert folders.inspect_into(tmp_path / "out", capture) == (1, 0)
+        assert folders.inspect_into(tmp_path / "out", Path(capture)) == (1, 0)
+        assert fleet.unfinished([capture]) == []
+        for wrong in (capture.encode(), [capture.encode()]):
+            with pytest.raises(TypeError, match="expected a path as str .*, not bytes"):
+                fleet.unfinished(wrong)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="expected a path as str .*, not bytes"):
+                folders.inspect_into(tmp_path / "out", wrong)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="expected a path as str .*, not bytes"):
+                iotoll.hosts.find(wrong)  # type: ignore[arg-type]
