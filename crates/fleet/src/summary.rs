@@ -1,6 +1,7 @@
 //! A fleet on one page: its adapters by path, its findings, and hosts that differ from their peers or from what they were.
 
 use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The least number of hosts of a model that are compared.
@@ -77,7 +78,7 @@ pub struct Odd {
 pub struct Change {
     /// The host.
     pub host: String,
-    /// When the later capture was changed last, in microseconds since 1970.
+    /// When the later capture's file was changed last, in microseconds since 1970.
     pub modified_us: Option<i64>,
     /// What differs.
     pub what: String,
@@ -129,15 +130,29 @@ impl Summary {
 
 /// One row for each capture.
 fn choose<'t>(hosts: &'t [HostRow], made_by: &str) -> Vec<&'t HostRow> {
+    // A capture is at least as old as the oldest of its copies.
+    let rank = |row: &HostRow| (row.rules == made_by, Reverse(row.modified_us.unwrap_or(i64::MAX)));
     let mut chosen: BTreeMap<&str, &HostRow> = BTreeMap::new();
-    for row in hosts {
+    for row in without_replaced(hosts, made_by) {
         let place = chosen.entry(&row.capture).or_insert(row);
-        let rank = |row: &HostRow| (row.rules == made_by, row.modified_us);
         if rank(row) > rank(place) {
             *place = row;
         }
     }
     chosen.into_values().collect()
+}
+
+/// All rows but those of hosts without a name whose input was replaced: nothing tells whether the capture there now is of the same host.
+fn without_replaced<'t>(hosts: &'t [HostRow], made_by: &str) -> impl Iterator<Item = &'t HostRow> {
+    let rank = move |row: &HostRow| (row.modified_us, row.rules == made_by);
+    let mut newest: HashMap<&str, (Option<i64>, bool)> = HashMap::new();
+    for row in hosts {
+        let place = newest.entry(&row.input).or_insert_with(|| rank(row));
+        *place = rank(row).max(*place);
+    }
+    hosts
+        .iter()
+        .filter(move |row| row.host_name.is_some() || newest.get(row.input.as_str()) == Some(&rank(row)))
 }
 
 /// Captures by host. One whose name was not read is known by its input.
@@ -212,7 +227,7 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
         hosts,
     };
     let mut counts: Vec<PathCount> = counts.into_iter().map(count).collect();
-    counts.sort_by_key(|count| std::cmp::Reverse(count.adapters));
+    counts.sort_by_key(|count| Reverse(count.adapters));
     counts
 }
 
@@ -235,7 +250,7 @@ fn findings_of(newest: &[(&str, &HostRow)], findings: &ByCapture<'_, FindingRow>
         findings,
     };
     let mut counts: Vec<FindingCount> = counts.into_iter().map(count).collect();
-    counts.sort_by_key(|count| (rank(&count.severity), std::cmp::Reverse(count.hosts)));
+    counts.sort_by_key(|count| (rank(&count.severity), Reverse(count.hosts)));
     counts
 }
 
@@ -389,6 +404,38 @@ mod tests {
                 ("finding small", "none", "found"),
             ]
         );
+    }
+
+    /// Another capture in a file that has no host's name may be of another host.
+    #[test]
+    fn hosts_without_a_name_have_no_history() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity", "translated-lazy"]);
+        add(&mut tables, "named", &["identity", "bounce"]);
+        for row in &mut tables.hosts[..2] {
+            (row.host_name, row.input) = (None, "one.tar".to_owned());
+        }
+        tables.hosts[0].machine = Some("other server".to_owned());
+        let summary = Summary::of(&tables, "now");
+        assert_eq!((summary.hosts, summary.captures), (2, 3));
+        let changed: Vec<&str> = summary.changes.iter().map(|change| change.host.as_str()).collect();
+        assert_eq!(changed, ["named"]);
+        let paths: Vec<&str> = summary.paths.iter().map(|path| path.dma_path.as_str()).collect();
+        assert_eq!(paths, ["bounce", "translated-lazy"]);
+    }
+
+    #[test]
+    fn a_copy_makes_no_capture_newer() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity", "translated-lazy"]);
+        let copy = HostRow { input: "copy".to_owned(), modified_us: Some(9), ..tables.hosts[0].clone() };
+        for place in [0, 2] {
+            let mut tables = tables.clone();
+            tables.hosts.insert(place, copy.clone());
+            let summary = Summary::of(&tables, "now");
+            assert_eq!(summary.paths[0].dma_path, "translated-lazy");
+            assert_eq!(summary.changes[0].modified_us, Some(1));
+        }
     }
 
     /// Rows of other rules are of the same capture.
