@@ -18,7 +18,7 @@ pub struct Summary {
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,
-    /// Inputs that were not inspected, by kind.
+    /// Inputs that were not inspected, nor later, by kind.
     pub errors: BTreeMap<String, usize>,
     /// By number of adapters, most first.
     pub paths: Vec<PathCount>,
@@ -109,23 +109,43 @@ impl Summary {
         let features = |row: &HostRow| features(row, rows_of(&adapters, row), rows_of(&findings, row));
         let newest: Vec<(&str, &HostRow)> =
             histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
-        let mut errors = BTreeMap::new();
-        for error in &tables.errors {
-            *errors.entry(error.kind.clone()).or_default() += 1;
-        }
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
         Self {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
-            errors,
+            errors: errors(tables, made_by),
             paths: paths(&newest, &adapters),
             findings: findings_of(&newest, &findings),
             odd: odd(&all),
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
         }
     }
+}
+
+/// When an input was changed, and whether the rules are those of now: of two rows of the input, the greater one counts.
+type Age = (Option<i64>, bool);
+
+/// How many inputs have an error, by kind. One that was inspected later has none, and one that failed several times has the last one.
+fn errors(tables: &Tables, made_by: &str) -> BTreeMap<String, usize> {
+    let age = |modified_us, rules: &str| -> Age { (modified_us, rules == made_by) };
+    let failed =
+        tables.errors.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), Some(&row.kind)));
+    let inspected = tables.hosts.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), None));
+    let mut newest: HashMap<&String, (Age, Option<&String>)> = HashMap::new();
+    for (input, age, kind) in failed.chain(inspected) {
+        let last = newest.entry(input).or_insert((age, kind));
+        // Of the same age, the inspection counts.
+        if age > last.0 || (age == last.0 && kind.is_none()) {
+            *last = (age, kind);
+        }
+    }
+    let mut errors = BTreeMap::new();
+    for kind in newest.into_values().filter_map(|(_, kind)| kind) {
+        *errors.entry(kind.clone()).or_default() += 1;
+    }
+    errors
 }
 
 /// One row for each capture.
@@ -320,6 +340,7 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::ErrorRow;
 
     /// A host with one adapter, captured once for each path.
     fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
@@ -404,6 +425,44 @@ mod tests {
                 ("finding small", "none", "found"),
             ]
         );
+    }
+
+    #[test]
+    fn an_error_counts_until_its_input_was_inspected() {
+        let error = |input: &str, modified_us, rules: &str, kind: &str| ErrorRow {
+            input: input.to_owned(),
+            modified_us,
+            rules: rules.to_owned(),
+            kind: kind.to_owned(),
+            ..ErrorRow::default()
+        };
+        let host = |input: &str, modified_us, rules: &str| HostRow {
+            capture: input.to_owned(),
+            input: input.to_owned(),
+            modified_us: Some(modified_us),
+            rules: rules.to_owned(),
+            ..HostRow::default()
+        };
+        let tables = Tables {
+            errors: vec![
+                error("replaced", Some(1), "now", "no-capture"),
+                error("program mended", Some(1), "old", "program"),
+                error("was gone", None, "now", "unreadable"),
+                error("now bad", Some(2), "now", "no-capture"),
+                error("still bad", Some(1), "now", "no-facts"),
+                error("still bad", Some(2), "now", "no-document"),
+                error("never read", Some(1), "now", "no-document"),
+            ],
+            hosts: vec![
+                host("replaced", 2, "now"),
+                host("program mended", 1, "now"),
+                host("was gone", 1, "now"),
+                host("now bad", 1, "now"),
+            ],
+            ..Tables::default()
+        };
+        let expected = [("no-capture", 1), ("no-document", 2)].map(|(kind, number)| (kind.to_owned(), number));
+        assert_eq!(Summary::of(&tables, "now").errors, expected.into());
     }
 
     /// Another capture in a file that has no host's name may be of another host.

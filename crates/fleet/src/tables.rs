@@ -69,6 +69,10 @@ pub struct FindingRow {
 pub struct ErrorRow {
     /// The input's path.
     pub input: String,
+    /// When the input was changed last, in microseconds since 1970.
+    pub modified_us: Option<i64>,
+    /// The program that could not inspect it.
+    pub rules: String,
     /// The kind of error.
     pub kind: String,
     /// What it was.
@@ -208,17 +212,20 @@ fn required(row: &Row, column: &str) -> String {
     text(row, column).unwrap_or_default()
 }
 
+fn modified_us(row: &Row) -> Option<i64> {
+    match cell(row, "modified") {
+        Some(Field::TimestampMicros(time)) => Some(*time),
+        _ => None,
+    }
+}
+
 impl HostRow {
     fn of(row: &Row) -> Self {
-        let modified_us = match cell(row, "modified") {
-            Some(Field::TimestampMicros(time)) => Some(*time),
-            _ => None,
-        };
         Self {
             capture: required(row, "capture"),
             rules: required(row, "rules"),
             input: required(row, "input"),
-            modified_us,
+            modified_us: modified_us(row),
             host_name: text(row, "host_name"),
             machine: text(row, "machine"),
             kernel_release: text(row, "kernel_release"),
@@ -254,6 +261,12 @@ impl FindingRow {
 
 impl ErrorRow {
     fn of(row: &Row) -> Self {
-        Self { input: required(row, "input"), kind: required(row, "kind"), what: required(row, "what") }
+        Self {
+            input: required(row, "input"),
+            modified_us: modified_us(row),
+            rules: required(row, "rules"),
+            kind: required(row, "kind"),
+            what: required(row, "what"),
+        }
     }
 }
