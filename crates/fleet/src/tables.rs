@@ -2,12 +2,12 @@
 
 use crate::part::cell;
 use crate::table::Table;
+use columns::{FolderError, PartFolder, open_part};
 use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -97,13 +97,8 @@ pub struct Tables {
 #[non_exhaustive]
 pub enum TablesError {
     /// The folder can't be read.
-    #[error("{}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// The file is damaged.
     #[error("{}: damaged; remove the files of this name in all tables, and inspect again", path.display())]
     Part {
@@ -140,7 +135,7 @@ impl Tables {
         path: &Path,
         chosen: &mut Chosen,
     ) -> Result<(), ParquetError> {
-        let file = match File::open(path) {
+        let file = match open_part(path) {
             Ok(file) => file,
             // Errors were removed, so that their inputs are read again.
             Err(error) if table == Table::Errors && error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -189,16 +184,8 @@ impl Chosen {
 /// # Errors
 /// [`TablesError::Folder`]
 pub fn complete_parts(folder: &Path) -> Result<BTreeSet<OsString>, TablesError> {
-    let path = folder.join(Table::Hosts.name());
-    let names = || {
-        let names = fs::read_dir(&path)?.map(|entry| Ok(entry?.file_name()));
-        names.collect::<io::Result<Vec<_>>>()
-    };
-    let names = names().map_err(|source| TablesError::Folder { path: path.clone(), source })?;
-    let is_part = |name: &OsString| {
-        name.to_str().is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet"))
-    };
-    Ok(names.into_iter().filter(is_part).collect())
+    let parts = PartFolder::existing(&folder.join(Table::Hosts.name())).parts()?;
+    Ok(parts.iter().filter_map(|part| part.file_name()).map(ToOwned::to_owned).collect())
 }
 
 fn text(row: &Row, column: &str) -> Option<String> {
