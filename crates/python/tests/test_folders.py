@@ -6,7 +6,17 @@ from pathlib import Path
 
 import iotoll
 import pytest
+from conftest import REPOSITORY
 from iotoll import folders
+
+PLAN = (REPOSITORY / "experiments/sweep.toml").read_text().partition("[axes]")[0] + (
+    """[axes]
+"engine.window_bytes" = [65536, 1048576]
+"engine.in_flight_max" = [8]
+"iommu.entries" = [64]
+"iommu.walk_ns" = [60]
+"""
+)
 
 
 def test_a_capture_that_is_gone_is_a_row_of_errors(captures: Path, tmp_path: Path) -> None:
@@ -44,3 +54,23 @@ def test_one_path_is_no_list_of_its_letters(captures: Path, tmp_path: Path) -> N
                 folders.inspect_into(tmp_path / "out", wrong)  # type: ignore[arg-type]
             with pytest.raises(TypeError, match="expected a path as str .*, not bytes"):
                 iotoll.hosts.find(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [2, 10**12, 2**64 - 1, 2**64, -1])
+def test_a_place_that_the_plan_has_not_is_refused(place: int, tmp_path: Path) -> None:
+    with folders.Sweep(PLAN, tmp_path / "out") as sweep:
+        with pytest.raises(ValueError, match="place|no point"):
+            folders.run_points(PLAN, tmp_path / "out", [0, place])
+        assert folders.run_points(PLAN, tmp_path / "out", sweep.unfinished()) == (2, 0)
+    with folders.Sweep(PLAN, tmp_path / "out") as sweep:
+        assert sweep.unfinished() == []
+
+
+def test_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:
+    other = PLAN.replace("gap_ns = 16.03", "gap_ns = 17.03")
+    assert other != PLAN
+    assert folders.run_points(PLAN, tmp_path / "out", [0]) == (1, 0)
+    with pytest.raises(iotoll.errors.FolderError, match="results of another plan"):
+        folders.run_points(other, tmp_path / "out", [0])
+    with folders.Sweep(PLAN, tmp_path / "out") as sweep:
+        assert sweep.unfinished() == [1]

@@ -106,6 +106,13 @@ def inspect_into(out: PathLike, captures: Paths) -> Done:
 
 
 def run_points(plan: PathLike, out: PathLike, places: Iterable[int]) -> Done:
-    """Runs points of a plan, one after the other, and adds their rows to a folder that `Sweep` has opened."""
+    """Runs points of a plan, one after the other, and adds their rows to a folder that `Sweep` has opened.
+
+    Raises ValueError for a place that the plan has not, `errors.FolderError` if the folder has another plan's results.
+    """
     text, file = read(plan, "plan.toml")
-    return Done(*_iotoll.run_points(text, file, os.fspath(out), list(places)))
+    try:
+        done = _iotoll.run_points(text, file, os.fspath(out), list(places))
+    except OverflowError as error:
+        raise ValueError(f"{file}: no plan has such a place: {error}") from error
+    return Done(*done)
