@@ -461,7 +461,8 @@ mod tests {
             ],
             ..Tables::default()
         };
-        let expected = [("no-capture", 1), ("no-document", 2)].map(|(kind, number)| (kind.to_owned(), number));
+        let expected =
+            [("no-capture", 1), ("no-document", 2)].map(|(kind, number)| (kind.to_owned(), number));
         assert_eq!(Summary::of(&tables, "now").errors, expected.into());
     }
 

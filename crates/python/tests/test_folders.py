@@ -6,7 +6,7 @@ from pathlib import Path
 
 import iotoll
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, Program
 from iotoll import folders
 
 PLAN = (REPOSITORY / "experiments/sweep.toml").read_text().partition("[axes]")[0] + (
@@ -74,3 +74,16 @@ def test_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:
         folders.run_points(other, tmp_path / "out", [0])
     with folders.Sweep(PLAN, tmp_path / "out") as sweep:
         assert sweep.unfinished() == [1]
+
+
+def test_the_program_and_python_call_inputs_the_same(
+    captures: Path, tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    monkeypatch.chdir(captures.parent)
+    assert program("fleet", "--json", captures.name, "--out", str(out))["inspected"] == 5
+    with folders.Fleet(out) as fleet:
+        assert fleet.unfinished(captures) == []
+        assert fleet.finished == 5
+        monkeypatch.chdir(captures)
+        assert fleet.unfinished([".", "ppc-ddw.tar.gz"]) == []

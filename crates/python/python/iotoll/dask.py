@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from iotoll import folders
 from iotoll._optional import require
-from iotoll._paths import Paths, path_list
+from iotoll._paths import Paths
 from iotoll._toml import PathLike
 
 __all__ = ["Counts", "fleet", "sweep"]
@@ -60,8 +60,7 @@ def fleet(paths: Paths, client: Any, out: PathLike) -> Counts:
     """
     out = os.path.abspath(out)
     with folders.Fleet(out) as folder:
-        absolute = [os.path.abspath(path) for path in path_list(paths)]
-        captures = folder.unfinished(absolute)
+        captures = folder.unfinished(paths)
         return _distribute(client, captures, folder.finished, _inspect, (out,))
 
 

@@ -75,7 +75,7 @@ class Fleet(_LockedFolder):
         self.finished = 0
 
     def unfinished(self, paths: Paths) -> list[str]:
-        """Captures at some paths that have no rows yet, sorted; a warning `NotLookedAt` for each path that can't be looked at."""
+        """Absolute paths of captures at some paths that have no rows yet, sorted; a warning `NotLookedAt` for each path that can't be looked at."""
         found, self.finished, not_found = self._folder.unfinished(path_list(paths))
         warn_of(not_found)
         return [os.fspath(path) for path in found]
