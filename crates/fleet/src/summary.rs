@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The least number of hosts of a model that are compared.
 const PEERS_MIN: usize = 5;
-/// What at least so many of 10 peers have is usual. What a tenth of them have is no exception.
+/// What at least so many of 10 peers have is usual, and so is what all but one have.
 const USUAL_OF_TEN: usize = 9;
 
 /// A fleet.
@@ -279,7 +279,7 @@ fn rank(severity: &str) -> usize {
     ["critical", "warning", "note"].iter().position(|known| *known == severity).unwrap_or(3)
 }
 
-/// What differs from at least nine of ten peers.
+/// What differs from all other peers, or from at least nine of ten.
 fn odd(all: &[(&str, &HostRow, Features)]) -> Vec<Odd> {
     let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {

@@ -99,3 +99,17 @@ fn what_can_t_be_looked_at_is_a_row_of_errors() {
     );
     assert!(error.what.contains("No such file"), "{}", error.what);
 }
+
+/// The folder of the tables may be among the captures.
+#[test]
+fn a_folder_s_own_files_are_no_captures() {
+    let fleet = Fleet::new();
+    copy("ppc-ddw.tar.gz", &fleet.path("one"));
+    fleet.add(&["one"]);
+    copy("ppc-ddw.tar.gz", &fleet.folder.path().join("out/other"));
+    let found = Inputs::find([fleet.folder.path()]).found;
+    assert_eq!(found.len(), 2 + 5 + 1, "two captures, a part of each table, and a lock");
+    let left: Vec<_> =
+        found.into_iter().filter(|input| !fleet.tables.has(input)).map(|input| input.path).collect();
+    assert_eq!(left, [fleet.path("one"), fleet.folder.path().join("out/other")]);
+}
