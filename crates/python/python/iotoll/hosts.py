@@ -60,6 +60,8 @@ def tables(paths: Paths, *, threads: Optional[int] = None) -> dict[str, pyarrow.
     ['6.1.0-13-amd64']
     """
     arrow, parquet = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; expected 1 or more")
     files = _iotoll.tables(find(paths), threads or len(os.sched_getaffinity(0)))
     return {name: parquet.read_table(arrow.BufferReader(file)) for name, file in files}
 
