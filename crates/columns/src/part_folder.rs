@@ -1,8 +1,10 @@
 //! Folders of Parquet files that several processes write, each the results of a shard of its own.
 
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file that appears at its path complete or not at all, even after a power loss.
@@ -67,10 +69,7 @@ impl PartFolder {
     /// [`FolderError`]
     pub fn lock(&self, shard: &str) -> Result<ShardLock, FolderError> {
         let path = self.path.join(format!("shard-{shard}.lock"));
-        // Nothing is written to it, so a link planted by another user does no harm.
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(failed("lock", &path))?;
+        let file = open_lock(&path).map_err(failed("lock", &path))?;
         match file.try_lock() {
             Ok(()) => Ok(ShardLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(FolderError::Locked { path }),
@@ -78,7 +77,7 @@ impl PartFolder {
         }
     }
 
-    /// Paths of all parts, of any shard, sorted by name.
+    /// Paths of all parts, of any shard, sorted by name. What has such a name and is no file is an error: it could block whoever reads it.
     ///
     /// # Errors
     /// [`FolderError::Io`]
@@ -87,9 +86,12 @@ impl PartFolder {
         let mut parts = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(&failed)? {
             let name = entry.map_err(&failed)?.file_name();
-            parts.push(self.path.join(name));
+            let path = self.path.join(name);
+            if Self::is_part(&path) {
+                check_is_file(&path)?;
+                parts.push(path);
+            }
         }
-        parts.retain(|path| Self::is_part(path));
         parts.sort_unstable();
         Ok(parts)
     }
@@ -118,8 +120,103 @@ impl PartFolder {
     }
 }
 
+/// Opens the file of a lock, which is created if it is missing. In a folder that others write, too, a link may lead anywhere, and a pipe would block: neither is
+/// opened.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).custom_flags(flags.cast_signed());
+    match options.open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Err(error) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        _ => Err(not_a_file()),
+    }
+}
+
+/// Opens a part to read it. What is no regular file is refused, and does not block.
+///
+/// # Errors
+/// The system's
+pub fn open_part(part: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(part)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
+}
+
+/// Fails if a part, or what it links to, is no regular file.
+fn check_is_file(part: &Path) -> Result<(), FolderError> {
+    match fs::metadata(part) {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(_) => Err(failed("read", part)(not_a_file())),
+        Err(error) => Err(failed("read", part)(error)),
+    }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
 /// A hash of some bytes, in 32 hexadecimal digits.
 pub fn hash(pieces: &[impl AsRef<[u8]>]) -> String {
     let hasher = pieces.iter().fold(Sha256::new(), |hasher, piece| hasher.chain_update(piece));
     hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::error::Error;
+    use std::os::unix::fs::symlink;
+
+    /// The refusal's text and its cause's.
+    fn said(error: &FolderError) -> [String; 2] {
+        [error.to_string(), error.source().unwrap().to_string()]
+    }
+
+    fn make_pipe(path: &Path) {
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    #[test]
+    fn a_planted_link_or_pipe_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (parts, elsewhere) =
+            (PartFolder::create(&folder.path().join("out")).unwrap(), folder.path().join("elsewhere"));
+        let lock = |shard: &str| folder.path().join("out").join(format!("shard-{shard}.lock"));
+        symlink(&elsewhere, lock("link")).unwrap();
+        make_pipe(&lock("pipe"));
+        fs::create_dir(lock("folder")).unwrap();
+        for shard in ["link", "pipe", "folder"] {
+            let [text, cause] = said(&parts.lock(shard).unwrap_err());
+            assert!(text.ends_with(&format!("shard-{shard}.lock")), "{text}");
+            assert_eq!(cause, "it is no regular file");
+        }
+        assert!(!elsewhere.exists());
+        // A reader of the pipe makes no difference.
+        let _reader = OpenOptions::new().read(true).write(true).open(lock("pipe")).unwrap();
+        assert_eq!(said(&parts.lock("pipe").unwrap_err())[1], "it is no regular file");
+        let held = parts.lock("0-of-1").unwrap();
+        assert!(matches!(parts.lock("0-of-1"), Err(FolderError::Locked { .. })));
+        drop(held);
+        parts.lock("0-of-1").unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_no_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = PartFolder::existing(folder.path());
+        fs::write(folder.path().join("part-a.parquet"), "").unwrap();
+        symlink("part-a.parquet", folder.path().join("part-b.parquet")).unwrap();
+        assert_eq!(parts.parts().unwrap().len(), 2);
+        make_pipe(&folder.path().join("part-c.parquet"));
+        let [text, cause] = said(&parts.parts().unwrap_err());
+        assert!(text.ends_with("part-c.parquet"), "{text}");
+        assert_eq!(cause, "it is no regular file");
+        let refused = open_part(&folder.path().join("part-c.parquet")).unwrap_err();
+        assert_eq!(refused.to_string(), "it is no regular file");
+    }
 }

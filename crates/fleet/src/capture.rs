@@ -25,6 +25,9 @@ const HOST_NAME_FILES: [&str; 4] =
 /// Bytes of the longest name (`HOST_NAME_MAX` of Linux).
 const HOST_NAME_BYTES_MAX: usize = 64;
 
+/// What names begin with, up to the first dot, that systems have until somebody names them.
+const UNNAMED: [&str; 3] = ["localhost", "localhost4", "localhost6"];
+
 /// Why an input has no row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -172,9 +175,20 @@ fn is_json(path: &Path) -> io::Result<bool> {
 
 /// The host's name, from a file that has nothing else.
 fn host_name(tree: &Tree) -> Option<String> {
-    let name = HOST_NAME_FILES.iter().find_map(|file| tree.value(file))?.value;
+    HOST_NAME_FILES
+        .iter()
+        .filter_map(|file| tree.value(file))
+        .map(|found| found.value)
+        .find(|name| is_host_name(name))
+}
+
+/// Whether a text can be the name of one host alone. Hosts that nobody has named are all called `localhost`, and `(none)` until they have started.
+fn is_host_name(text: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    (name.len() <= HOST_NAME_BYTES_MAX && !name.is_empty() && name.bytes().all(is_name)).then_some(name)
+    let first = text.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    (1..=HOST_NAME_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(is_name)
+        && !UNNAMED.contains(&first.as_str())
 }
 
 /// A digest of all that an inspection has read of a host, however it was packed.
@@ -191,4 +205,28 @@ fn tree_digest(tree: &Tree) -> String {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_host_name;
+
+    #[test]
+    fn names_that_many_hosts_have_are_none() {
+        for name in [
+            "localhost",
+            "localhost.localdomain",
+            "LOCALHOST.localdomain",
+            "localhost4.localdomain4",
+            "localhost6",
+            "(none)",
+            "",
+            &"x".repeat(65),
+        ] {
+            assert!(!is_host_name(name), "{name}");
+        }
+        for name in ["node7", "localhost7", "my-localhost", "node7.localdomain"] {
+            assert!(is_host_name(name), "{name}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The folder of a fleet's tables: a folder of Parquet files for each.
 
-use crate::input::Input;
+use crate::input::{Input, absolute};
 use crate::part::inputs_of_part;
 use crate::table::{Rows, Table};
 use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole, hash};
@@ -113,6 +113,17 @@ impl TablesFolder {
             self.table(*table)?.add(&name, bytes, self.write)?;
         }
         Ok(parts.len())
+    }
+
+    /// Whether an input is a file of this folder: a part of a table, or a lock. It is nobody's capture.
+    pub fn has(&self, input: &Input) -> bool {
+        let Ok(inside) = input.path.strip_prefix(absolute(&self.path)) else { return false };
+        let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
+        match &names[..] {
+            [table, _] => Table::ALL.iter().any(|one| one.name() == table.as_ref()),
+            [lock] => lock.starts_with("shard-") && lock.ends_with(".lock"),
+            _ => false,
+        }
     }
 
     fn table(&self, table: Table) -> Result<PartFolder, FolderError> {

@@ -15,7 +15,7 @@ const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
 /// A file or folder that may be a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Input {
-    /// Its path, as it was given or found.
+    /// Its absolute path; links in it are not resolved.
     pub path: PathBuf,
     /// The file's size; `None` for a folder.
     pub bytes: Option<u64>,
@@ -42,14 +42,15 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Finds captures. A path that was given is followed through symbolic links; below it they are left out. A folder is a capture if it has
+    /// Finds captures, and calls them by absolute paths. A path that was given is followed through symbolic links; below it they are left out. A folder is a capture if it has
     /// `proc`, `sys` or `sos_commands`; in others each file is an input, and so are captures among the folders below, down to 16.
     pub fn find<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
         let mut all = Self::default();
         for path in paths {
-            match fs::metadata(path) {
-                Ok(metadata) => all.add(path.to_owned(), &metadata, 0),
-                Err(error) => all.unlisted.push(Unlisted { path: path.to_owned(), error }),
+            let path = absolute(path);
+            match fs::metadata(&path) {
+                Ok(metadata) => all.add(path, &metadata, 0),
+                Err(error) => all.unlisted.push(Unlisted { path, error }),
             }
         }
         let by_path = |one: &Input, other: &Input| -> Ordering { one.path.cmp(&other.path) };
@@ -87,6 +88,11 @@ impl Inputs {
             Err(error) => self.unlisted.push(Unlisted { path: folder.to_owned(), error }),
         }
     }
+}
+
+/// The path from `/`, the same from whatever folder it was given: without `.`, and without `/` at its end. An empty one stays.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.components().collect())
 }
 
 impl Input {

@@ -2,10 +2,10 @@
 
 use crate::capture::DOCUMENT;
 use crate::input::Input;
+use columns::open_part;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The inputs of a part of [`Table::Hosts`](crate::Table) or [`Table::Errors`](crate::Table) that the program `made_by` need not read again: by its rules,
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// [`ParquetError`] if the file can't be read, or is damaged
 pub fn inputs_of_part(part: &Path, made_by: &str) -> Result<Vec<Input>, ParquetError> {
-    let reader = SerializedFileReader::new(File::open(part)?)?;
+    let reader = SerializedFileReader::new(open_part(part)?)?;
     let rows = reader.get_row_iter(None)?.map(|row| Ok(input_of(&row?, made_by)));
     rows.filter_map(Result::transpose).collect()
 }

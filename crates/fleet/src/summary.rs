@@ -1,11 +1,12 @@
 //! A fleet on one page: its adapters by path, its findings, and hosts that differ from their peers or from what they were.
 
 use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The least number of hosts of a model that are compared.
 const PEERS_MIN: usize = 5;
-/// What at least so many of 10 peers have is usual. What a tenth of them have is no exception.
+/// What at least so many of 10 peers have is usual, and so is what all but one have.
 const USUAL_OF_TEN: usize = 9;
 
 /// A fleet.
@@ -17,7 +18,7 @@ pub struct Summary {
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,
-    /// Inputs that were not inspected, by kind.
+    /// Inputs that were not inspected, nor later, by kind.
     pub errors: BTreeMap<String, usize>,
     /// By number of adapters, most first.
     pub paths: Vec<PathCount>,
@@ -77,7 +78,7 @@ pub struct Odd {
 pub struct Change {
     /// The host.
     pub host: String,
-    /// When the later capture was changed last, in microseconds since 1970.
+    /// When the later capture's file was changed last, in microseconds since 1970.
     pub modified_us: Option<i64>,
     /// What differs.
     pub what: String,
@@ -108,17 +109,13 @@ impl Summary {
         let features = |row: &HostRow| features(row, rows_of(&adapters, row), rows_of(&findings, row));
         let newest: Vec<(&str, &HostRow)> =
             histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
-        let mut errors = BTreeMap::new();
-        for error in &tables.errors {
-            *errors.entry(error.kind.clone()).or_default() += 1;
-        }
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
         Self {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
-            errors,
+            errors: errors(tables, made_by),
             paths: paths(&newest, &adapters),
             findings: findings_of(&newest, &findings),
             odd: odd(&all),
@@ -127,17 +124,55 @@ impl Summary {
     }
 }
 
+/// When an input was changed, and whether the rules are those of now: of two rows of the input, the greater one counts.
+type Age = (Option<i64>, bool);
+
+/// How many inputs have an error, by kind. One that was inspected later has none, and one that failed several times has the last one.
+fn errors(tables: &Tables, made_by: &str) -> BTreeMap<String, usize> {
+    let age = |modified_us, rules: &str| -> Age { (modified_us, rules == made_by) };
+    let failed =
+        tables.errors.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), Some(&row.kind)));
+    let inspected = tables.hosts.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), None));
+    let mut newest: HashMap<&String, (Age, Option<&String>)> = HashMap::new();
+    for (input, age, kind) in failed.chain(inspected) {
+        let last = newest.entry(input).or_insert((age, kind));
+        // Of the same age, the inspection counts.
+        if age > last.0 || (age == last.0 && kind.is_none()) {
+            *last = (age, kind);
+        }
+    }
+    let mut errors = BTreeMap::new();
+    for kind in newest.into_values().filter_map(|(_, kind)| kind) {
+        *errors.entry(kind.clone()).or_default() += 1;
+    }
+    errors
+}
+
 /// One row for each capture.
 fn choose<'t>(hosts: &'t [HostRow], made_by: &str) -> Vec<&'t HostRow> {
+    // A capture is at least as old as the oldest of its copies.
+    let rank = |row: &HostRow| (row.rules == made_by, Reverse(row.modified_us.unwrap_or(i64::MAX)));
     let mut chosen: BTreeMap<&str, &HostRow> = BTreeMap::new();
-    for row in hosts {
+    for row in without_replaced(hosts, made_by) {
         let place = chosen.entry(&row.capture).or_insert(row);
-        let rank = |row: &HostRow| (row.rules == made_by, row.modified_us);
         if rank(row) > rank(place) {
             *place = row;
         }
     }
     chosen.into_values().collect()
+}
+
+/// All rows but those of hosts without a name whose input was replaced: nothing tells whether the capture there now is of the same host.
+fn without_replaced<'t>(hosts: &'t [HostRow], made_by: &str) -> impl Iterator<Item = &'t HostRow> {
+    let rank = move |row: &HostRow| (row.modified_us, row.rules == made_by);
+    let mut newest: HashMap<&str, (Option<i64>, bool)> = HashMap::new();
+    for row in hosts {
+        let place = newest.entry(&row.input).or_insert_with(|| rank(row));
+        *place = rank(row).max(*place);
+    }
+    hosts
+        .iter()
+        .filter(move |row| row.host_name.is_some() || newest.get(row.input.as_str()) == Some(&rank(row)))
 }
 
 /// Captures by host. One whose name was not read is known by its input.
@@ -212,7 +247,7 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
         hosts,
     };
     let mut counts: Vec<PathCount> = counts.into_iter().map(count).collect();
-    counts.sort_by_key(|count| std::cmp::Reverse(count.adapters));
+    counts.sort_by_key(|count| Reverse(count.adapters));
     counts
 }
 
@@ -235,7 +270,7 @@ fn findings_of(newest: &[(&str, &HostRow)], findings: &ByCapture<'_, FindingRow>
         findings,
     };
     let mut counts: Vec<FindingCount> = counts.into_iter().map(count).collect();
-    counts.sort_by_key(|count| (rank(&count.severity), std::cmp::Reverse(count.hosts)));
+    counts.sort_by_key(|count| (rank(&count.severity), Reverse(count.hosts)));
     counts
 }
 
@@ -244,7 +279,7 @@ fn rank(severity: &str) -> usize {
     ["critical", "warning", "note"].iter().position(|known| *known == severity).unwrap_or(3)
 }
 
-/// What differs from at least nine of ten peers.
+/// What differs from all other peers, or from at least nine of ten.
 fn odd(all: &[(&str, &HostRow, Features)]) -> Vec<Odd> {
     let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
@@ -305,6 +340,7 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::ErrorRow;
 
     /// A host with one adapter, captured once for each path.
     fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
@@ -389,6 +425,77 @@ mod tests {
                 ("finding small", "none", "found"),
             ]
         );
+    }
+
+    #[test]
+    fn an_error_counts_until_its_input_was_inspected() {
+        let error = |input: &str, modified_us, rules: &str, kind: &str| ErrorRow {
+            input: input.to_owned(),
+            modified_us,
+            rules: rules.to_owned(),
+            kind: kind.to_owned(),
+            ..ErrorRow::default()
+        };
+        let host = |input: &str, modified_us, rules: &str| HostRow {
+            capture: input.to_owned(),
+            input: input.to_owned(),
+            modified_us: Some(modified_us),
+            rules: rules.to_owned(),
+            ..HostRow::default()
+        };
+        let tables = Tables {
+            errors: vec![
+                error("replaced", Some(1), "now", "no-capture"),
+                error("program mended", Some(1), "old", "program"),
+                error("was gone", None, "now", "unreadable"),
+                error("now bad", Some(2), "now", "no-capture"),
+                error("still bad", Some(1), "now", "no-facts"),
+                error("still bad", Some(2), "now", "no-document"),
+                error("never read", Some(1), "now", "no-document"),
+            ],
+            hosts: vec![
+                host("replaced", 2, "now"),
+                host("program mended", 1, "now"),
+                host("was gone", 1, "now"),
+                host("now bad", 1, "now"),
+            ],
+            ..Tables::default()
+        };
+        let expected =
+            [("no-capture", 1), ("no-document", 2)].map(|(kind, number)| (kind.to_owned(), number));
+        assert_eq!(Summary::of(&tables, "now").errors, expected.into());
+    }
+
+    /// Another capture in a file that has no host's name may be of another host.
+    #[test]
+    fn hosts_without_a_name_have_no_history() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity", "translated-lazy"]);
+        add(&mut tables, "named", &["identity", "bounce"]);
+        for row in &mut tables.hosts[..2] {
+            (row.host_name, row.input) = (None, "one.tar".to_owned());
+        }
+        tables.hosts[0].machine = Some("other server".to_owned());
+        let summary = Summary::of(&tables, "now");
+        assert_eq!((summary.hosts, summary.captures), (2, 3));
+        let changed: Vec<&str> = summary.changes.iter().map(|change| change.host.as_str()).collect();
+        assert_eq!(changed, ["named"]);
+        let paths: Vec<&str> = summary.paths.iter().map(|path| path.dma_path.as_str()).collect();
+        assert_eq!(paths, ["bounce", "translated-lazy"]);
+    }
+
+    #[test]
+    fn a_copy_makes_no_capture_newer() {
+        let mut tables = Tables::default();
+        add(&mut tables, "one", &["identity", "translated-lazy"]);
+        let copy = HostRow { input: "copy".to_owned(), modified_us: Some(9), ..tables.hosts[0].clone() };
+        for place in [0, 2] {
+            let mut tables = tables.clone();
+            tables.hosts.insert(place, copy.clone());
+            let summary = Summary::of(&tables, "now");
+            assert_eq!(summary.paths[0].dma_path, "translated-lazy");
+            assert_eq!(summary.changes[0].modified_us, Some(1));
+        }
     }
 
     /// Rows of other rules are of the same capture.

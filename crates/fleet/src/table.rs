@@ -2,7 +2,7 @@
 
 use crate::capture::{Capture, InputError};
 use crate::document::{Adapter, Finding, Unseen};
-use crate::input::Input;
+use crate::input::{Input, Unlisted};
 use columns::{Cells, Column, parquet_bytes, with_causes};
 use parquet::errors::ParquetError;
 
@@ -56,6 +56,14 @@ impl Inspected {
             Err(InputError::Panic { path: input.name(), what: what.to_owned() })
         });
         Self { input, result }
+    }
+
+    /// What could not be looked at, as an input that can't be read.
+    pub fn unlisted(unlisted: Unlisted) -> Self {
+        let Unlisted { path, error } = unlisted;
+        let input = Input { path, bytes: None, modified_us: None };
+        let error = InputError::Io { path: input.name(), source: error };
+        Self { input, result: Err(error) }
     }
 
     /// Why it was not inspected.
@@ -142,9 +150,9 @@ impl Rows {
         columns
     }
 
-    /// Rows that all captures have, with the capture that each is of.
-    fn each<T>(&self, of: impl Fn(&Capture) -> &[T]) -> Vec<(&Capture, &T)> {
-        self.hosts.iter().flat_map(|(_, capture)| of(capture).iter().map(move |one| (capture, one))).collect()
+    /// Rows that all captures have, with the input and the capture that each is of.
+    fn each<T>(&self, of: impl Fn(&Capture) -> &[T]) -> Vec<(&(Input, Capture), &T)> {
+        self.hosts.iter().flat_map(|host| of(&host.1).iter().map(move |one| (host, one))).collect()
     }
 
     fn adapters(&self) -> Vec<Column> {
@@ -155,10 +163,11 @@ impl Rows {
         let number = |of: fn(&Adapter) -> Option<u32>| {
             Cells::Integer(all.iter().map(|(_, adapter)| of(adapter).map(i64::from)).collect())
         };
-        let [capture, rules] = keys(&all);
+        let [capture, rules, input] = keys(&all);
         vec![
             capture,
             rules,
+            input,
             Column::of("address", text(|adapter| Some(&adapter.address))),
             Column::of("dma_path", text(|adapter| Some(&adapter.dma_path))),
             Column::optional("condition", text(|adapter| adapter.condition.as_ref())),
@@ -182,10 +191,11 @@ impl Rows {
         let text = |of: fn(&Finding) -> Option<&String>| {
             Cells::Text(all.iter().map(|(_, finding)| of(finding).cloned()).collect())
         };
-        let [capture, rules] = keys(&all);
+        let [capture, rules, input] = keys(&all);
         vec![
             capture,
             rules,
+            input,
             Column::of("id", text(|finding| Some(&finding.id))),
             Column::of("severity", text(|finding| Some(&finding.severity))),
             Column::optional("address", text(|finding| finding.address.as_ref())),
@@ -204,10 +214,11 @@ impl Rows {
         let text = |of: fn(&Unseen) -> Option<&String>| {
             Cells::Text(all.iter().map(|(_, unseen)| of(unseen).cloned()).collect())
         };
-        let [capture, rules] = keys(&all);
+        let [capture, rules, input] = keys(&all);
         vec![
             capture,
             rules,
+            input,
             Column::of("what", text(|unseen| Some(&unseen.what))),
             Column::of("why", text(|unseen| Some(&unseen.why))),
             Column::of("remedy", text(|unseen| Some(&unseen.remedy))),
@@ -242,13 +253,14 @@ fn input_columns(inputs: &[&Input]) -> [Column; 3] {
     ]
 }
 
-/// The columns that name the capture of each row, and the program whose rules it is by.
-fn keys<T>(all: &[(&Capture, &T)]) -> [Column; 2] {
-    let text = |of: fn(&Capture) -> &String| {
-        Cells::Text(all.iter().map(|(capture, _)| Some(of(capture).clone())).collect())
+/// The columns that name the capture of each row, the program whose rules it is by, and the input that was read: one of several, if there are copies.
+fn keys<T>(all: &[(&(Input, Capture), &T)]) -> [Column; 3] {
+    let text = |of: fn(&Input, &Capture) -> String| {
+        Cells::Text(all.iter().map(|((input, capture), _)| Some(of(input, capture))).collect())
     };
     [
-        Column::of("capture", text(|capture| &capture.digest)),
-        Column::of("rules", text(|capture| &capture.inspected.made_by)),
+        Column::of("capture", text(|_, capture| capture.digest.clone())),
+        Column::of("rules", text(|_, capture| capture.inspected.made_by.clone())),
+        Column::of("input", text(|input, _| input.name())),
     ]
 }

@@ -2,12 +2,12 @@
 
 use crate::part::cell;
 use crate::table::Table;
+use columns::{FolderError, PartFolder, open_part};
 use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row};
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +69,10 @@ pub struct FindingRow {
 pub struct ErrorRow {
     /// The input's path.
     pub input: String,
+    /// When the input was changed last, in microseconds since 1970.
+    pub modified_us: Option<i64>,
+    /// The program that could not inspect it.
+    pub rules: String,
     /// The kind of error.
     pub kind: String,
     /// What it was.
@@ -78,11 +82,11 @@ pub struct ErrorRow {
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
-    /// Captures.
+    /// Captures. One has several rows if there are copies of it, or if an input was read twice.
     pub hosts: Vec<HostRow>,
-    /// Their adapters.
+    /// Their adapters, once for each capture and rules.
     pub adapters: Vec<AdapterRow>,
-    /// Their findings.
+    /// Their findings, once for each capture and rules.
     pub findings: Vec<FindingRow>,
     /// Inputs that were not inspected.
     pub errors: Vec<ErrorRow>,
@@ -93,13 +97,8 @@ pub struct Tables {
 #[non_exhaustive]
 pub enum TablesError {
     /// The folder can't be read.
-    #[error("{}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// The file is damaged.
     #[error("{}: damaged; remove the files of this name in all tables, and inspect again", path.display())]
     Part {
@@ -117,18 +116,26 @@ impl Tables {
     /// [`TablesError`]
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
         let complete = complete_parts(folder)?;
-        let mut tables = Self::default();
+        let (mut tables, mut chosen) = (Self::default(), Chosen::default());
+        // The first table chooses.
         for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
             for name in &complete {
                 let path = folder.join(table.name()).join(name);
-                tables.add_part(table, &path).map_err(|source| TablesError::Part { path, source })?;
+                let added = tables.add_part(table, name, &path, &mut chosen);
+                added.map_err(|source| TablesError::Part { path, source })?;
             }
         }
         Ok(tables)
     }
 
-    fn add_part(&mut self, table: Table, path: &Path) -> Result<(), ParquetError> {
-        let file = match File::open(path) {
+    fn add_part(
+        &mut self,
+        table: Table,
+        name: &OsStr,
+        path: &Path,
+        chosen: &mut Chosen,
+    ) -> Result<(), ParquetError> {
+        let file = match open_part(path) {
             Ok(file) => file,
             // Errors were removed, so that their inputs are read again.
             Err(error) if table == Table::Errors && error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -137,14 +144,38 @@ impl Tables {
         for row in SerializedFileReader::new(file)? {
             let row = row?;
             match table {
-                Table::Hosts => self.hosts.push(HostRow::of(&row)),
-                Table::Adapters => self.adapters.push(AdapterRow::of(&row)),
-                Table::Findings => self.findings.push(FindingRow::of(&row)),
+                Table::Hosts => {
+                    chosen.add(name, &row);
+                    self.hosts.push(HostRow::of(&row));
+                }
+                Table::Adapters if chosen.has(name, &row) => self.adapters.push(AdapterRow::of(&row)),
+                Table::Findings if chosen.has(name, &row) => self.findings.push(FindingRow::of(&row)),
                 Table::Errors => self.errors.push(ErrorRow::of(&row)),
-                Table::Unseen => {}
+                Table::Adapters | Table::Findings | Table::Unseen => {}
             }
         }
         Ok(())
+    }
+}
+
+/// The part and the input whose rows are those of a capture, by its digest and rules. Copies of the capture have the same ones again.
+#[derive(Default)]
+struct Chosen(HashMap<[String; 2], (OsString, String)>);
+
+impl Chosen {
+    /// Chooses the part and the input of a row of `hosts`, if they are the first of its capture.
+    fn add(&mut self, part: &OsStr, row: &Row) {
+        let first = || (part.to_owned(), required(row, "input"));
+        self.0.entry(Self::key(row)).or_insert_with(first);
+    }
+
+    /// Whether a row of another table counts.
+    fn has(&self, part: &OsStr, row: &Row) -> bool {
+        self.0.get(&Self::key(row)).is_some_and(|chosen| *chosen == (part.to_owned(), required(row, "input")))
+    }
+
+    fn key(row: &Row) -> [String; 2] {
+        [required(row, "capture"), required(row, "rules")]
     }
 }
 
@@ -153,16 +184,8 @@ impl Tables {
 /// # Errors
 /// [`TablesError::Folder`]
 pub fn complete_parts(folder: &Path) -> Result<BTreeSet<OsString>, TablesError> {
-    let path = folder.join(Table::Hosts.name());
-    let names = || {
-        let names = fs::read_dir(&path)?.map(|entry| Ok(entry?.file_name()));
-        names.collect::<io::Result<Vec<_>>>()
-    };
-    let names = names().map_err(|source| TablesError::Folder { path: path.clone(), source })?;
-    let is_part = |name: &OsString| {
-        name.to_str().is_some_and(|name| name.starts_with("part-") && name.ends_with(".parquet"))
-    };
-    Ok(names.into_iter().filter(is_part).collect())
+    let parts = PartFolder::existing(&folder.join(Table::Hosts.name())).parts()?;
+    Ok(parts.iter().filter_map(|part| part.file_name()).map(ToOwned::to_owned).collect())
 }
 
 fn text(row: &Row, column: &str) -> Option<String> {
@@ -176,17 +199,20 @@ fn required(row: &Row, column: &str) -> String {
     text(row, column).unwrap_or_default()
 }
 
+fn modified_us(row: &Row) -> Option<i64> {
+    match cell(row, "modified") {
+        Some(Field::TimestampMicros(time)) => Some(*time),
+        _ => None,
+    }
+}
+
 impl HostRow {
     fn of(row: &Row) -> Self {
-        let modified_us = match cell(row, "modified") {
-            Some(Field::TimestampMicros(time)) => Some(*time),
-            _ => None,
-        };
         Self {
             capture: required(row, "capture"),
             rules: required(row, "rules"),
             input: required(row, "input"),
-            modified_us,
+            modified_us: modified_us(row),
             host_name: text(row, "host_name"),
             machine: text(row, "machine"),
             kernel_release: text(row, "kernel_release"),
@@ -222,6 +248,12 @@ impl FindingRow {
 
 impl ErrorRow {
     fn of(row: &Row) -> Self {
-        Self { input: required(row, "input"), kind: required(row, "kind"), what: required(row, "what") }
+        Self {
+            input: required(row, "input"),
+            modified_us: modified_us(row),
+            rules: required(row, "rules"),
+            kind: required(row, "kind"),
+            what: required(row, "what"),
+        }
     }
 }

@@ -52,3 +52,23 @@ fn what_can_t_be_looked_at_is_said() {
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().any(|text| text == "more than 16 folders deep"), "{said:?}");
 }
+
+/// Whoever is given the same files calls them the same, from whatever folder.
+#[test]
+fn names_are_absolute() {
+    let here = std::env::current_dir().unwrap();
+    let named = |given: &str| -> Vec<String> {
+        let inputs = Inputs::find([Path::new(given)]);
+        let unlisted = inputs.unlisted.iter().map(|one| one.path.to_str().unwrap().to_owned());
+        inputs.found.iter().map(fleet::Input::name).chain(unlisted).collect()
+    };
+    let file = here.join("Cargo.toml").to_str().unwrap().to_owned();
+    for given in ["Cargo.toml", "./Cargo.toml", "././/Cargo.toml", &file] {
+        assert_eq!(named(given), [file.clone()], "{given}");
+    }
+    let sources = named("src");
+    assert!(sources.contains(&here.join("src/lib.rs").to_str().unwrap().to_owned()), "{sources:?}");
+    assert_eq!(named("src/"), sources);
+    assert_eq!(named("gone"), [here.join("gone").to_str().unwrap()]);
+    assert_eq!(named(""), [""]);
+}

@@ -36,7 +36,8 @@ impl FleetFolder {
     ) -> PyResult<(Vec<PathBuf>, usize, Vec<NotFound>)> {
         let folder = tables_folder(&self.path);
         let found = interruptible::run(py, move |_| {
-            let Inputs { found, unlisted } = inputs_at(&paths);
+            let Inputs { mut found, unlisted } = inputs_at(&paths);
+            found.retain(|input| !folder.has(input));
             let finished = folder.finished_inputs()?;
             let all = found.len();
             let left: Vec<PathBuf> =
@@ -53,16 +54,19 @@ impl FleetFolder {
     }
 }
 
-/// Inspects the inputs at some paths, and adds their rows to a folder that `FleetFolder` has prepared. Returns how many have a host, and how many an
-/// error.
+/// Inspects the inputs at some paths, and adds their rows to a folder that `FleetFolder` has prepared. What can't be looked at has a row of `errors`. Returns
+/// how many have a host, and how many an error.
 #[pyfunction]
 pub(crate) fn inspect_into(py: Python<'_>, folder: PathBuf, paths: Vec<PathBuf>) -> PyResult<(usize, usize)> {
     let tables = tables_folder(&folder);
     let added = interruptible::run(py, move |interrupt| {
         let (mut rows, mut errors) = (Rows::default(), 0);
-        for input in inputs_at(&paths).found {
+        let Inputs { found, unlisted } = inputs_at(&paths);
+        let read = found.into_iter().map(|input| {
             interrupt.end_thread_if_set();
-            let inspected = Inspected::read(input, MADE_BY);
+            Inspected::read(input, MADE_BY)
+        });
+        for inspected in read.chain(unlisted.into_iter().map(Inspected::unlisted)) {
             errors += usize::from(inspected.error().is_some());
             rows.add(inspected);
         }

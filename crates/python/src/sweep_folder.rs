@@ -3,6 +3,7 @@
 use crate::fleet_folder::SHARD;
 use crate::{MADE_BY, failure, interruptible, whole_file};
 use columns::ShardLock;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use sweep::{Plan, PlanError, ResultsFolder, ResultsFolderError, Row, Table};
@@ -21,6 +22,7 @@ pub(crate) struct SweepFolder {
 enum SweepError {
     Plan(PlanError),
     Folder(ResultsFolderError),
+    NoPlace { place: u64, points: u64 },
 }
 
 impl From<PlanError> for SweepError {
@@ -40,6 +42,10 @@ impl SweepError {
         match self {
             Self::Plan(error) => failure::of_plan(error),
             Self::Folder(error) => failure::of_folder(error, folder),
+            Self::NoPlace { place, points } => {
+                let text = format!("the plan has no point {place}; its {points} points are counted from 0");
+                PyValueError::new_err(text)
+            }
         }
     }
 }
@@ -86,7 +92,7 @@ impl SweepFolder {
     }
 }
 
-/// Runs the points of a plan at some places, and adds their rows to a folder. Returns how many have a result, and how many an error.
+/// Runs the points of a plan at some places, and adds their rows to a folder with results of the same plan, or of none. Returns how many have a result, and how many an error.
 #[pyfunction]
 pub(crate) fn run_points(
     py: Python<'_>,
@@ -98,6 +104,11 @@ pub(crate) fn run_points(
     let path = folder.clone();
     let added = interruptible::run(py, move |interrupt| {
         let plan = Plan::read(&plan, &file)?;
+        let points = plan.len();
+        if let Some(place) = positions.iter().copied().find(|place| *place >= points) {
+            return Err(SweepError::NoPlace { place, points });
+        }
+        check_origin(&plan, &path)?;
         let results = results_folder(&plan, &path)?;
         let mut rows: Vec<Row> = Vec::new();
         for position in positions {
@@ -111,6 +122,16 @@ pub(crate) fn run_points(
         Ok((rows.len() - errors, errors))
     })?;
     added.map_err(|error: SweepError| error.exception(&folder))
+}
+
+/// Fails if the folder has results of another plan. One part tells: whoever opened the folder has looked at all.
+fn check_origin(plan: &Plan, path: &Path) -> Result<(), SweepError> {
+    let parts = if path.exists() { ResultsFolder::parts_in(path)? } else { Vec::new() };
+    let Some(part) = parts.into_iter().next() else { return Ok(()) };
+    match Table::of(plan, MADE_BY)?.keys(&part) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ResultsFolderError::Part { path: part, source }.into()),
+    }
 }
 
 fn results_folder(plan: &Plan, path: &Path) -> Result<ResultsFolder, SweepError> {

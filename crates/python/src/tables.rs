@@ -24,7 +24,7 @@ pub(crate) fn not_found(unlisted: Vec<Unlisted>) -> Vec<NotFound> {
     unlisted.into_iter().map(|Unlisted { path, error }| (path, error.to_string())).collect()
 }
 
-/// Inspects the inputs at some paths in so many threads. Returns each table's name, and the bytes of a Parquet file with its rows.
+/// Inspects the inputs at some paths in so many threads; what can't be looked at has a row of `errors`. Returns each table's name, and the bytes of a Parquet file with its rows.
 #[pyfunction]
 pub(crate) fn tables(
     py: Python<'_>,
@@ -32,10 +32,10 @@ pub(crate) fn tables(
     threads: usize,
 ) -> PyResult<Vec<(&'static str, Vec<u8>)>> {
     let files = interruptible::run(py, move |interrupt| {
+        let Inputs { found, unlisted } = inputs_at(&paths);
         let mut rows = Rows::default();
-        for inspected in inspect_all(&inputs_at(&paths).found, threads, interrupt) {
-            rows.add(inspected);
-        }
+        inspect_all(&found, threads, interrupt).into_iter().for_each(|inspected| rows.add(inspected));
+        unlisted.into_iter().for_each(|one| rows.add(Inspected::unlisted(one)));
         let files = Table::ALL.map(|table| rows.parquet(table, MADE_BY).map(|bytes| (table.name(), bytes)));
         files.into_iter().collect::<Result<Vec<_>, _>>()
     })?;

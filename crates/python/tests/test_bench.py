@@ -114,3 +114,21 @@ def test_what_is_no_document_is_an_error(tmp_path: Path) -> None:
         iotoll.bench.frame(tmp_path / "absent")
     with pytest.raises(iotoll.errors.InputError, match="the document has no schema"):
         iotoll.bench.frame({})
+
+
+def test_a_document_that_lacks_its_rows_is_an_error_with_the_place(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({}, "cases", "a list"),
+        ({"cases": None}, "cases", "a list"),
+        ({"cases": [7]}, r"cases\[0\]", "an object"),
+        ({"cases": [{"entries": []}, {}]}, r"cases\[1\].entries", "a list"),
+        ({"cases": [{"entries": [[]]}]}, r"cases\[0\].entries\[0\]", "an object"),
+    ]
+    for document, place, expected in cases:
+        with pytest.raises(iotoll.errors.InputError, match=f"the document: {place} is missing") as raised:
+            iotoll.bench.frame({"schema": "iotoll.bench/1", **document})
+        assert raised.value.expected == expected
+    file = tmp_path / "marked.json"
+    file.write_text('{"schema": "iotoll.bench/1", "cases": []}', encoding="utf-8-sig")
+    assert len(iotoll.bench.frame(file)) == 0

@@ -104,6 +104,9 @@ def test_rows_do_not_depend_on_threads(captures: Path) -> None:
     pytest.importorskip("pyarrow")
     one, many = iotoll.tables(captures, threads=1), iotoll.tables(archives(captures), threads=16)
     assert all(one[name].equals(many[name]) for name in TABLES)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"threads is {wrong}; expected 1 or more"):
+            iotoll.tables(captures, threads=wrong)
 
 
 def test_a_path_that_is_not_there_is_a_warning(captures: Path, tmp_path: Path) -> None:

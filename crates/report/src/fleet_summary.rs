@@ -88,7 +88,7 @@ fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String)
     }
     for one in changes.iter().take(ROWS_MAX) {
         let Change { host, modified_us, what, before, after } = one;
-        let since = modified_us.map(&day).map_or(String::new(), |day| format!(", captured on {day}"));
+        let since = modified_us.map(&day).map_or(String::new(), |day| format!(", file of {day}"));
         page.item(Lead::Name(plain(host)), plain(&format!("{what}: {before}, then {after}{since}")));
     }
     add_rest(page, changes.len());

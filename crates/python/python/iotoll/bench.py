@@ -87,7 +87,11 @@ def frame(document: Union[Mapping[str, Any], str, os.PathLike[str]]) -> pandas.D
     if not isinstance(schema, str) or schema not in _ROWS:
         found = "no schema" if schema is None else f"the schema {schema!r}"
         raise InputError(f"{file or 'the document'} has {found}; expected {expected}", file, None, expected)
-    rows: pandas.DataFrame = frames.DataFrame.from_records(list(_rows(content, _ROWS[schema])))
+    try:
+        records = list(_rows(content, _ROWS[schema]))
+    except _NoRows as error:
+        raise InputError(f"{file or 'the document'}: {error}", file, None, error.expected) from error
+    rows: pandas.DataFrame = frames.DataFrame.from_records(records)
     rows.attrs.update({name: content[name] for name in _ATTRIBUTES if name in content})
     return rows
 
@@ -95,7 +99,8 @@ def frame(document: Union[Mapping[str, Any], str, os.PathLike[str]]) -> pandas.D
 def _read(path: Union[str, os.PathLike[str]]) -> Any:
     file = os.fspath(path)
     try:
-        with open(path, encoding="utf-8") as text:
+        # PowerShell begins what it redirects to a file with a byte order mark.
+        with open(path, encoding="utf-8-sig") as text:
             return json.load(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}:{error.lineno}: {error.msg}; expected JSON", file, error.lineno, "JSON") from error
@@ -103,14 +108,29 @@ def _read(path: Union[str, os.PathLike[str]]) -> Any:
         raise InputError(f"{file}: {error}", file) from error
 
 
-def _rows(table: Mapping[str, Any], lists: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of the innermost of some lists that are in each other, with the fields of the outer ones."""
-    for outer in table[lists[0]]:
+class _NoRows(Exception):
+    """A document that lacks what its schema has."""
+
+    def __init__(self, place: str, expected: str) -> None:
+        super().__init__(f"{place} is missing or something else; expected {expected}")
+        self.expected = expected
+
+
+def _rows(table: Mapping[str, Any], lists: Sequence[str], place: str = "") -> Iterator[dict[str, Any]]:
+    """The rows of the innermost of some lists that are in each other, with the fields of the outer ones. `place` is where the table is in its document."""
+    place = f"{place}{lists[0]}"
+    rows = table.get(lists[0])
+    if not isinstance(rows, list):
+        raise _NoRows(place, "a list")
+    for number, outer in enumerate(rows):
+        row = f"{place}[{number}]"
+        if not isinstance(outer, Mapping):
+            raise _NoRows(row, "an object")
         fields = dict(_fields(outer))
         if len(lists) == 1:
             yield fields
         else:
-            yield from ({**fields, **inner} for inner in _rows(outer, lists[1:]))
+            yield from ({**fields, **inner} for inner in _rows(outer, lists[1:], f"{row}."))
 
 
 def _fields(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

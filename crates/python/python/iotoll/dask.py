@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, Union
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from iotoll import folders
 from iotoll._optional import require
+from iotoll._paths import Paths
 from iotoll._toml import PathLike
 
 __all__ = ["Counts", "fleet", "sweep"]
@@ -52,15 +53,14 @@ class Counts(NamedTuple):
     lost: list[Any]
 
 
-def fleet(paths: Union[PathLike, Iterable[PathLike]], client: Any, out: PathLike) -> Counts:
+def fleet(paths: Paths, client: Any, out: PathLike) -> Counts:
     """Inspects captures at some paths, and adds their rows to the tables in the folder `out`.
 
     Raises `errors.FolderError` if another process writes the folder.
     """
     out = os.path.abspath(out)
     with folders.Fleet(out) as folder:
-        absolute = [os.path.abspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-        captures = folder.unfinished(absolute)
+        captures = folder.unfinished(paths)
         return _distribute(client, captures, folder.finished, _inspect, (out,))
 
 

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import NamedTuple, Optional, TypeVar, Union
 
 from iotoll import _iotoll
+from iotoll._paths import Paths, path_list
 from iotoll._toml import PathLike, read
 from iotoll.hosts import warn_of
 
@@ -73,11 +74,9 @@ class Fleet(_LockedFolder):
         #: Inputs that `unfinished` found, and that have rows from before.
         self.finished = 0
 
-    def unfinished(self, paths: Union[PathLike, Iterable[PathLike]]) -> list[str]:
-        """Captures at some paths that have no rows yet, sorted; a warning `NotLookedAt` for each path that can't be looked at."""
-        if isinstance(paths, (str, os.PathLike)):
-            paths = [paths]
-        found, self.finished, not_found = self._folder.unfinished([os.fspath(path) for path in paths])
+    def unfinished(self, paths: Paths) -> list[str]:
+        """Absolute paths of captures at some paths that have no rows yet, sorted; a warning `NotLookedAt` for each path that can't be looked at."""
+        found, self.finished, not_found = self._folder.unfinished(path_list(paths))
         warn_of(not_found)
         return [os.fspath(path) for path in found]
 
@@ -101,12 +100,19 @@ class Sweep(_LockedFolder):
         return self._folder.unfinished
 
 
-def inspect_into(out: PathLike, captures: Iterable[PathLike]) -> Done:
+def inspect_into(out: PathLike, captures: Paths) -> Done:
     """Inspects captures, one after the other, and adds their rows to a folder that `Fleet` has opened."""
-    return Done(*_iotoll.inspect_into(os.fspath(out), [os.fspath(capture) for capture in captures]))
+    return Done(*_iotoll.inspect_into(os.fspath(out), path_list(captures)))
 
 
 def run_points(plan: PathLike, out: PathLike, places: Iterable[int]) -> Done:
-    """Runs points of a plan, one after the other, and adds their rows to a folder that `Sweep` has opened."""
+    """Runs points of a plan, one after the other, and adds their rows to a folder that `Sweep` has opened.
+
+    Raises ValueError for a place that the plan has not, `errors.FolderError` if the folder has another plan's results.
+    """
     text, file = read(plan, "plan.toml")
-    return Done(*_iotoll.run_points(text, file, os.fspath(out), list(places)))
+    try:
+        done = _iotoll.run_points(text, file, os.fspath(out), list(places))
+    except OverflowError as error:
+        raise ValueError(f"{file}: no plan has such a place: {error}") from error
+    return Done(*done)

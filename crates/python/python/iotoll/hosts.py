@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._optional import require
+from iotoll._paths import Paths, path_list
 from iotoll._toml import PathLike
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def inspect(source: Union[PathLike, bytes, None] = None, *, name: str = "pasted 
     return document
 
 
-def tables(
-    paths: Union[PathLike, Iterable[PathLike]], *, threads: Optional[int] = None
-) -> dict[str, pyarrow.Table]:
+def tables(paths: Paths, *, threads: Optional[int] = None) -> dict[str, pyarrow.Table]:
     """The tables `hosts`, `adapters`, `findings`, `unseen` and `errors` of `iotoll fleet`, for captures at some paths.
 
     Folders are searched for captures. One that can't be inspected is a row of `errors`; a path that can't be looked at is a warning
@@ -62,15 +60,15 @@ def tables(
     ['6.1.0-13-amd64']
     """
     arrow, parquet = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; expected 1 or more")
     files = _iotoll.tables(find(paths), threads or len(os.sched_getaffinity(0)))
     return {name: parquet.read_table(arrow.BufferReader(file)) for name, file in files}
 
 
-def find(paths: Union[PathLike, Iterable[PathLike]]) -> list[str]:
+def find(paths: Paths) -> list[str]:
     """Paths of all captures at some paths, sorted, with a warning for what could not be looked at."""
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    found, not_found = _iotoll.find([os.fspath(path) for path in paths])
+    found, not_found = _iotoll.find(path_list(paths))
     warn_of(not_found)
     return [os.fspath(path) for path in found]
 

@@ -1,0 +1,25 @@
+"""Paths that a caller gives: one, or several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Union
+
+from iotoll._toml import PathLike
+
+Paths = Union[PathLike, Iterable[PathLike]]
+
+
+def path_list(paths: Paths) -> list[str]:
+    """The paths as text. One path alone is no list of its letters."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    return [_text(path) for path in paths]
+
+
+def _text(path: PathLike) -> str:
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"expected a path as str or os.PathLike[str], not {type(path).__name__}; os.fsdecode converts it")
+    return text
