@@ -106,10 +106,10 @@ pub(crate) fn of_plan(error: &PlanError) -> PyErr {
         PlanError::Axes { file, line, expected, .. } => {
             Place { expected: Some(expected.clone()), ..Place::line(file, *line) }
         }
-        PlanError::Value { file, line, expected, .. } => {
-            Place { expected: Some(expected.to_string()), ..Place::line(file, *line) }
+        PlanError::Value { place, expected, .. } => {
+            Place { expected: Some(expected.to_string()), ..Place::line(&place.file, place.line) }
         }
-        PlanError::Machine { file, line, .. } => Place::line(file, *line),
+        PlanError::Machine { place, .. } => Place::line(&place.file, place.line),
     };
     class::ExperimentError::new_err(arguments(error, place))
 }

@@ -42,7 +42,7 @@ mod value;
 pub use folder::{ResultsFolder, ResultsFolderError};
 pub use key::{Key, NotAKey, version};
 pub use outcome::Row;
-pub use plan::{Axis, POINTS_MAX, Plan, PlanError, Point, set_field};
+pub use plan::{Axis, POINTS_MAX, Plan, PlanError, PlanPlace, Point, set_field};
 pub use results::{Results, ResultsError};
 pub use summary::{AxisEffect, AxisValue, Curve, Figure, Group, Range, Summary};
 pub use table::{PartError, Table};

@@ -5,6 +5,7 @@ use crate::value::{Value, canonical};
 use model::{Description, TableError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use toll::{TomlProblem, TomlText};
 
 /// More points than this are a mistake.
@@ -42,6 +43,23 @@ pub struct Point {
     pub description: Description,
 }
 
+/// Where a plan has a mistake that a point shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanPlace {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The point: its number and values.
+    pub point: String,
+}
+
+impl fmt::Display for PlanPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}", self.file, self.line, self.point)
+    }
+}
+
 /// What is wrong with a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -49,26 +67,18 @@ pub enum PlanError {
     #[error(transparent)]
     Form(#[from] TomlProblem),
     /// What it describes is no experiment.
-    #[error("{file}:{line}: {point}: {problem}")]
+    #[error("{place}: {problem}")]
     Machine {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The point.
-        point: String,
+        /// Where.
+        place: Box<PlanPlace>,
         /// What.
         problem: String,
     },
     /// A value of a point that no machine has.
-    #[error("{file}:{line}: {point}: {field} is {value}; expected {expected}")]
+    #[error("{place}: {field} is {value}; expected {expected}")]
     Value {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The point.
-        point: String,
+        /// Where.
+        place: Box<PlanPlace>,
         /// Which value.
         field: std::borrow::Cow<'static, str>,
         /// What it is.
@@ -197,14 +207,13 @@ impl Plan {
     /// The machine at a point.
     fn description(&self, position: u64) -> Result<Description, PlanError> {
         Description::from_table(&self.fields(position)).map_err(|error| {
-            let (file, point) = (self.file.clone(), self.point_words(position));
             let problem = error.to_string();
             match error {
                 TableError::Value { field, value, expected } => {
-                    PlanError::Value { line: self.line_of(&field), file, point, field, value, expected }
+                    PlanError::Value { place: self.place(position, &field), field, value, expected }
                 }
                 TableError::Form { field, .. } => {
-                    PlanError::Machine { line: self.line_of(&field), file, point, problem }
+                    PlanError::Machine { place: self.place(position, &field), problem }
                 }
             }
         })
@@ -231,12 +240,13 @@ impl Plan {
         }
     }
 
-    /// A point, for errors.
-    fn point_words(&self, position: u64) -> String {
+    /// A point and the line of one of its fields, for errors.
+    fn place(&self, position: u64, field: &str) -> Box<PlanPlace> {
         let mut values: Vec<_> =
             self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
         values.reverse();
-        format!("point {position} ({})", values.join(", "))
+        let point = format!("point {position} ({})", values.join(", "));
+        Box::new(PlanPlace { file: self.file.clone(), line: self.line_of(field), point })
     }
 
     /// Checks that a machine has each value of each axis, and that no value is listed twice.
