@@ -3,6 +3,7 @@
 CREATE TABLE "sweep" AS SELECT * FROM read_json('sweep.ndjson', columns = {
     "done": 'BIGINT',
     "errors": 'BIGINT',
+    "errors_before": 'BIGINT',
     "made_by": 'VARCHAR',
     "model": 'VARCHAR',
     "out": 'VARCHAR',
