@@ -87,3 +87,13 @@ def test_the_program_and_python_call_inputs_the_same(
         assert fleet.finished == 5
         monkeypatch.chdir(captures)
         assert fleet.unfinished([".", "ppc-ddw.tar.gz"]) == []
+
+
+@pytest.mark.parametrize("change", [("[64]", "[-1]"), ('"iommu.entries"', '"iommu.entrys"'), ("lanes = 8", 'lanes = "x"')])
+def test_a_mistake_in_a_plan_has_its_file_and_line(change: tuple[str, str], tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace(*change))
+    line = next(number for number, text in enumerate(plan.read_text().splitlines(), 1) if change[1] in text)
+    with pytest.raises(iotoll.errors.ExperimentError) as raised:
+        folders.Sweep(plan, tmp_path / "out")
+    assert (raised.value.file, raised.value.line) == (str(plan), line)

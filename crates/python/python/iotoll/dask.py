@@ -49,7 +49,7 @@ class Counts(NamedTuple):
     errors: int
     #: Chunks that it was given away in.
     chunks: int
-    #: Paths or places of points that were in the chunk of several workers when these were killed: they may need too much memory. They have no row.
+    #: Paths or places of points with which several workers were killed while nothing else ran: they may need too much memory. They have no row.
     lost: list[Any]
 
 
@@ -125,21 +125,29 @@ def _distribute(
     threads = max(1, sum(client.nthreads().values()))
     size, begun, rows, errors, chunks = _Size(), 0, 0, 0, 0
     lost: list[Any] = []
+    # Chunks that were on workers when these were killed.
+    suspects: list[Sequence[Item]] = []
+    # The key of the last of them that was given away.
+    alone: Any = None
     running: dict[Any, Sequence[Item]] = {}
     ended = distributed.as_completed()
 
-    def give(chunk: Sequence[Item]) -> None:
+    def give(chunk: Sequence[Item]) -> Any:
         # Not pure: what was done by an earlier call is known from the folder.
         future = client.submit(work, chunk, *arguments, pure=False, retries=RETRIES)
         running[future.key] = chunk
         ended.add(future)
+        return future.key
 
     def give_next() -> None:
-        nonlocal begun
+        nonlocal begun, alone
         while begun < len(items) and len(running) < CHUNKS_PER_THREAD * threads:
             number = size.next(len(items) - begun, threads)
             give(items[begun : begun + number])
             begun += number
+        # Whatever is on a killed worker is suspected with what killed it, so a suspect runs when nothing else does.
+        if suspects and not running:
+            alone = give(suspects.pop())
 
     give_next()
     for future in ended:
@@ -147,12 +155,14 @@ def _distribute(
         try:
             timed = future.result()
         except distributed.scheduler.KilledWorker:
-            # One of them may be what ends workers: each alone tells.
-            if len(chunk) == 1:
-                lost.extend(chunk)
+            if future.key != alone:
+                suspects.append(chunk)
+            elif len(chunk) > 1:
+                # Its halves tell which item it is.
+                middle = len(chunk) // 2
+                suspects += [chunk[:middle], chunk[middle:]]
             else:
-                for item in chunk:
-                    give([item])
+                lost.extend(chunk)
         else:
             chunks += 1
             rows += timed.done.rows
