@@ -65,6 +65,9 @@ def test_two_calls_and_python_run_at_once(captures: Path) -> None:
 
 
 def test_ctrl_c_ends_a_call() -> None:
+    # Shells start jobs in the background with SIGINT ignored, and so Python leaves it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def interrupt() -> None:
         until(lambda: working_threads() == 1)
         os.kill(os.getpid(), signal.SIGINT)
@@ -74,6 +77,7 @@ def test_ctrl_c_ends_a_call() -> None:
     with pytest.raises(KeyboardInterrupt):
         measure_for_minutes()
     other.join()
+    signal.signal(signal.SIGINT, before)
     # What it did in the background ends, too.
     until(lambda: working_threads() == 0)
 
