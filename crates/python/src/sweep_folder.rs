@@ -108,8 +108,8 @@ pub(crate) fn run_points(
         if let Some(place) = positions.iter().copied().find(|place| *place >= points) {
             return Err(SweepError::NoPlace { place, points });
         }
-        check_origin(&plan, &path)?;
         let results = results_folder(&plan, &path)?;
+        results.check_plan()?;
         let mut rows: Vec<Row> = Vec::new();
         for position in positions {
             interrupt.end_thread_if_set();
@@ -122,16 +122,6 @@ pub(crate) fn run_points(
         Ok((rows.len() - errors, errors))
     })?;
     added.map_err(|error: SweepError| error.exception(&folder))
-}
-
-/// Fails if the folder has results of another plan. One part tells: whoever opened the folder has looked at all.
-fn check_origin(plan: &Plan, path: &Path) -> Result<(), SweepError> {
-    let parts = if path.exists() { ResultsFolder::parts_in(path)? } else { Vec::new() };
-    let Some(part) = parts.into_iter().next() else { return Ok(()) };
-    match Table::of(plan, MADE_BY)?.keys(&part) {
-        Ok(_) => Ok(()),
-        Err(source) => Err(ResultsFolderError::Part { path: part, source }.into()),
-    }
 }
 
 fn results_folder(plan: &Plan, path: &Path) -> Result<ResultsFolder, SweepError> {

@@ -93,10 +93,21 @@ impl ResultsFolder {
         let mut finished = HashMap::new();
         for part in self.parts.parts()? {
             check(&part)?;
-            let keys = self.table.keys(&part);
-            finished.extend(keys.map_err(|source| ResultsFolderError::Part { path: part, source })?);
+            finished.extend(self.keys(part)?);
         }
         Ok(finished)
+    }
+
+    /// Fails if the first part here is of another plan. For who adds to a folder that [`ResultsFolder::finished`] has read: that reads all parts.
+    ///
+    /// # Errors
+    /// [`ResultsFolderError`]
+    pub fn check_plan(&self) -> Result<(), ResultsFolderError> {
+        self.parts.parts()?.into_iter().next().map_or(Ok(()), |part| self.keys(part).map(drop))
+    }
+
+    fn keys(&self, part: PathBuf) -> Result<Vec<(Key, bool)>, ResultsFolderError> {
+        self.table.keys(&part).map_err(|source| ResultsFolderError::Part { path: part, source })
     }
 
     /// Writes rows as a part.
