@@ -97,23 +97,17 @@ impl Description {
     pub fn from_table(table: &toml::Table) -> Result<Self, TableError> {
         let form = |field: String, problem: String| TableError::Form { field, problem };
         let text = toml::to_string(table).map_err(|error| form(String::new(), error.to_string()))?;
+        // What the outermost table lacks is an error at the first line, in which so no field begins.
+        let text = format!("\n{text}");
+        let field = |line| TomlText::new(&text, "").field_at(line).unwrap_or_default();
         Self::read(&text, "the table").map_err(|error| match error {
-            ExperimentError::Form(TomlProblem { line, problem, .. }) => form(field_at(&text, line), problem),
+            ExperimentError::Form(TomlProblem { line, problem, .. }) => form(field(line), problem),
             ExperimentError::Value { field, value, expected, .. } => {
                 TableError::Value { field, value, expected }
             }
             ExperimentError::OtherKind { .. } => form(String::new(), error.to_string()),
         })
     }
-}
-
-/// The field at a line of a text that was made of a table: with the name of the table that it is in.
-fn field_at(text: &str, line: usize) -> String {
-    let table = text.lines().take(line).filter(|line| line.starts_with('[')).last();
-    let table = table.unwrap_or_default().trim_matches(['[', ']']);
-    let at = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    let key = at.split_once(" = ").map_or("", |(key, _)| key);
-    [table, key].into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(".")
 }
 
 /// The end of an error's text that says where it is.
@@ -143,8 +137,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_table_is_said_with_its_field() {
-        let refusal = |from: &str, to: &str| {
-            let text = include_str!("../../../experiments/engine.toml");
+        let engine = include_str!("../../../experiments/engine.toml");
+        let refusal = |text: &str, from: &str, to: &str| {
             assert!(text.contains(from), "{from}");
             let table: toml::Table = text.replacen(from, to, 1).parse().unwrap();
             match Description::from_table(&table).unwrap_err() {
@@ -152,10 +146,15 @@ mod tests {
                 TableError::Value { field, .. } => field.into_owned(),
             }
         };
-        assert_eq!(refusal("window_bytes", "windw_bytes"), "engine.windw_bytes");
-        assert_eq!(refusal("what = ", "why = "), "why");
-        assert_eq!(refusal("window_bytes = 1048576\n", ""), "engine");
-        assert_eq!(refusal("window_bytes = 1048576", "window_bytes = 7"), "engine.window_bytes");
+        assert_eq!(refusal(engine, "window_bytes", "windw_bytes"), "engine.windw_bytes");
+        assert_eq!(refusal(engine, "what = ", "why = "), "why");
+        assert_eq!(refusal(engine, "window_bytes = 1048576\n", ""), "engine");
+        assert_eq!(refusal(engine, "window_bytes = 1048576", "window_bytes = 7"), "engine.window_bytes");
+        assert_eq!(refusal(engine, "what = ", "#"), "", "the outermost table lacks it");
+        // Jobs have lines that look like headers of tables.
+        let disk = include_str!("../../../experiments/nvme.toml");
+        assert_eq!(refusal(disk, "[cpus]", "[cpuz]"), "cpuz");
+        assert_eq!(refusal(disk, "what = ", "seed = \"x\"\nwhat = "), "seed");
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl<'t> TomlText<'t> {
         })
     }
 
+    /// The dotted name of the field or table that begins at a line, in which numbers name elements of lists, from 0. `None` if none begins there.
+    pub fn field_at(self, line: usize) -> Option<String> {
+        let table = DeTable::parse(self.text).ok()?;
+        name_at(table.get_ref(), &|byte| self.line_at(byte) == line)
+    }
+
     /// The text with another number in place of a field's value, by its dotted name. All lines stay where they are, since a number has
     /// one. `None` if there is no such field.
     pub fn with_number(self, field: &str, number: f64) -> Option<String> {
@@ -128,6 +134,25 @@ fn find_field(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>
     Some(inner.unwrap_or(Found::Table(at)))
 }
 
+/// The name of the innermost field that `begins` where it is asked for.
+fn name_at(table: &DeTable<'_>, begins: &dyn Fn(usize) -> bool) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let inner = match value.get_ref() {
+            DeValue::Table(inner) => name_at(inner, begins),
+            DeValue::Array(elements) => elements.iter().enumerate().find_map(|(place, element)| {
+                let DeValue::Table(inner) = element.get_ref() else { return None };
+                let field = name_at(inner, begins).map(|field| format!("{place}.{field}"));
+                field.or_else(|| begins(element.span().start).then(|| place.to_string()))
+            }),
+            _ => None,
+        };
+        let name = key.get_ref();
+        inner
+            .map(|inner| format!("{name}.{inner}"))
+            .or_else(|| begins(key.span().start).then(|| name.to_string()))
+    })
+}
+
 /// The bytes of a field's value, which is a number, in tables and tables within tables.
 fn value_range(table: &DeTable<'_>, names: &[&str]) -> Option<Range<usize>> {
     let (name, rest) = names.split_first()?;
@@ -174,6 +199,19 @@ mod tests {
         }
         assert_eq!(text.line_of_names(&["axes", "a.b"]), 11);
         assert_eq!(TomlText::new("a = [", "x").line_of("a"), 1);
+    }
+
+    #[test]
+    fn a_line_has_its_field() {
+        let text = "\nwhat = \"\"\"\n[no table]\nno = 1\"\"\"\nseed = 1\n[host.link]\nlanes = 0\n\n[[jobs]]\nsize = 1\n[[jobs]]\n\nsize = 2\n";
+        let fields =
+            [(2, "what"), (5, "seed"), (6, "host.link"), (7, "host.link.lanes"), (10, "jobs.0.size")];
+        for (line, field) in fields.into_iter().chain([(9, "jobs.0"), (11, "jobs.1"), (13, "jobs.1.size")]) {
+            assert_eq!(TomlText::new(text, "x").field_at(line).as_deref(), Some(field), "{line}");
+        }
+        for line in [1, 3, 4, 8, 12, 99] {
+            assert_eq!(TomlText::new(text, "x").field_at(line), None, "{line}");
+        }
     }
 
     #[test]
