@@ -10,7 +10,7 @@ use crate::network::HostsExperiment;
 use crate::replications::SEEDS;
 use crate::user_file::ExperimentError;
 use std::borrow::Cow;
-use toll::{TomlProblem, TomlText};
+use toll::{FieldProblem, TomlText, WrittenTable};
 
 /// Tables that only files of another kind have: the kind, and the command that runs it.
 const OTHER_KINDS: [(&str, &str, &str); 2] =
@@ -20,13 +20,8 @@ const OTHER_KINDS: [(&str, &str, &str); 2] =
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// Fields are missing, unknown or of another type.
-    #[error("{problem}{}", in_field(field))]
-    Form {
-        /// The dotted name of the field, or of the table that lacks one; empty for the outermost.
-        field: String,
-        /// What is wrong.
-        problem: String,
-    },
+    #[error(transparent)]
+    Form(#[from] FieldProblem),
     /// A field is out of range.
     #[error("{field} is {value}; expected {expected}")]
     Value {
@@ -90,29 +85,22 @@ impl Description {
         })
     }
 
-    /// The experiment that a table describes. It is written as a text and read: tables and texts with a way each took twice the code.
+    /// The experiment that a table describes.
     ///
     /// # Errors
     /// [`TableError`]
     pub fn from_table(table: &toml::Table) -> Result<Self, TableError> {
-        let form = |field: String, problem: String| TableError::Form { field, problem };
-        let text = toml::to_string(table).map_err(|error| form(String::new(), error.to_string()))?;
-        // What the outermost table lacks is an error at the first line, in which so no field begins.
-        let text = format!("\n{text}");
-        let field = |line| TomlText::new(&text, "").field_at(line).unwrap_or_default();
-        Self::read(&text, "the table").map_err(|error| match error {
-            ExperimentError::Form(TomlProblem { line, problem, .. }) => form(field(line), problem),
+        let written = WrittenTable::of(table)?;
+        Self::read(written.text(), "the table").map_err(|error| match error {
+            ExperimentError::Form(problem) => written.in_table(problem).into(),
             ExperimentError::Value { field, value, expected, .. } => {
                 TableError::Value { field, value, expected }
             }
-            ExperimentError::OtherKind { .. } => form(String::new(), error.to_string()),
+            ExperimentError::OtherKind { .. } => {
+                FieldProblem { field: String::new(), problem: error.to_string() }.into()
+            }
         })
     }
-}
-
-/// The end of an error's text that says where it is.
-fn in_field(field: &str) -> String {
-    if field.is_empty() { String::new() } else { format!("; in `{field}`") }
 }
 
 impl Kind {
@@ -142,7 +130,7 @@ mod tests {
             assert!(text.contains(from), "{from}");
             let table: toml::Table = text.replacen(from, to, 1).parse().unwrap();
             match Description::from_table(&table).unwrap_err() {
-                TableError::Form { field, .. } => field,
+                TableError::Form(problem) => problem.field,
                 TableError::Value { field, .. } => field.into_owned(),
             }
         };

@@ -11,7 +11,7 @@ use crate::studies::{StudyError, parameters_of};
 use crate::taken_price::TakenPrice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use toll::Evidence;
+use toll::{Evidence, TomlText};
 use toml::{Table, Value};
 
 /// Where the values of a file come from, and those of the study whose model it runs.
@@ -96,8 +96,7 @@ impl FileEvidence {
         prices: Vec<TakenPrice>,
     ) -> Result<Self, StudyError> {
         let example = Example::of(description);
-        let of_file = |source| StudyError::File { file: FILE, source };
-        let mut all: BTreeMap<String, Origins> = toml::from_str(TEXT).map_err(of_file)?;
+        let mut all: BTreeMap<String, Origins> = TomlText::new(TEXT, FILE).read()?;
         let missing = || StudyError::Missing { file: FILE, name: example.name };
         let origins = all.remove(example.name).ok_or_else(missing)?;
         let parameters = match &origins.study {
@@ -106,9 +105,9 @@ impl FileEvidence {
         };
         let evidence: BTreeMap<&str, &Evidence> =
             parameters.iter().map(|one| (one.name.as_str(), &one.evidence)).collect();
-        let shipped = origins.leaves(&toml::from_str(example.text).map_err(of_file)?);
+        let shipped = origins.leaves(&TomlText::new(example.text, example.name).read()?);
         // The file was read before, so it is TOML.
-        let given = origins.leaves(&toml::from_str(text).unwrap_or_default());
+        let given = origins.leaves(&TomlText::new(text, "").read().unwrap_or_default());
         let mut values = EvidenceShare::default();
         for (path, value) in &given {
             if let Some(price) = prices.iter().find(|price| price.key == *path) {

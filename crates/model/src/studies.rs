@@ -28,6 +28,7 @@ use crate::replications::Replications;
 use crate::uperf::ProfileError;
 use crate::{Parameter, Reproduction};
 use replication::Replication;
+use toll::{FieldProblem, TomlProblem};
 
 /// Why a study can't be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -39,12 +40,15 @@ pub enum StudyError {
         name: String,
     },
     /// A file of experiments/ is invalid.
+    #[error(transparent)]
+    File(#[from] TomlProblem),
+    /// A table of a file in experiments/ is invalid, with the changes for this run.
     #[error("experiments/{file}")]
-    File {
+    Table {
         /// The file.
         file: &'static str,
         /// The error.
-        source: toml::de::Error,
+        source: FieldProblem,
     },
     /// The study has no parameter of this name.
     #[error("the study {study} has no parameter {name:?}; `iotoll reproduce {study}` lists them")]

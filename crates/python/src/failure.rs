@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::Path;
 use sweep::PlanError;
-use toll::TomlProblem;
+use toll::{FieldProblem, TomlProblem};
 
 mod class {
     pyo3::import_exception!(iotoll.errors, Error);
@@ -73,7 +73,7 @@ pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
 pub(crate) fn of_changes(error: &TableError, file: &str, line: impl Fn(&str) -> usize) -> PyErr {
     let message = with_causes(error);
     match error {
-        TableError::Form { field, .. } => no_experiment(message, file, Some(line(field)), None),
+        TableError::Form(FieldProblem { field, .. }) => no_experiment(message, file, Some(line(field)), None),
         TableError::Value { field, expected, .. } => {
             no_experiment(message, file, Some(line(field)), Some(expected.to_string()))
         }

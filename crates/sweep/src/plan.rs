@@ -6,7 +6,7 @@ use model::{Description, TableError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use toll::{TomlProblem, TomlText};
+use toll::{FieldProblem, TomlProblem, TomlText};
 
 /// More points than this are a mistake.
 pub const POINTS_MAX: u64 = 10_000_000;
@@ -212,7 +212,7 @@ impl Plan {
                 TableError::Value { field, value, expected } => {
                     PlanError::Value { place: self.place(position, &field), field, value, expected }
                 }
-                TableError::Form { field, .. } => {
+                TableError::Form(FieldProblem { field, .. }) => {
                     PlanError::Machine { place: self.place(position, &field), problem }
                 }
             }

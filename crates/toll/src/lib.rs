@@ -38,6 +38,8 @@ mod spread;
 mod stage;
 mod toll;
 mod toml_text;
+mod toml_value;
+mod written_table;
 
 pub use amount::{figure, grouped, time, time_within};
 pub use boot::{Boot, BootCounts, GuestProgram};
@@ -62,6 +64,7 @@ pub use spread::Spread;
 pub use stage::Stage;
 pub use toll::Toll;
 pub use toml_text::{TomlProblem, TomlText};
+pub use written_table::{FieldProblem, WrittenTable};
 
 /// The example in the README.
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! Reads TOML files of the user; errors have the line of the mistake.
 
+use crate::toml_value::ParsedValue;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -42,9 +43,14 @@ impl<'t> TomlText<'t> {
     /// # Errors
     /// [`TomlProblem`] if it is not TOML, or has fields missing, unknown or of another type.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, TomlProblem> {
-        toml::from_str(self.text).map_err(|error| {
+        let table = DeTable::parse(self.text).map_err(|error| {
             let line = error.span().map_or(1, |span| self.line_at(span.start));
             self.problem(line, error.message())
+        })?;
+        let whole = DeValue::Table(table.into_inner());
+        T::deserialize(ParsedValue::whole(&whole)).map_err(|error| {
+            let line = error.begins.map_or(1, |begins| self.line_at(begins));
+            self.problem(line, &error.problem)
         })
     }
 

@@ -4,7 +4,7 @@ use super::{StudyError, shared_value};
 use crate::Reproduction;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use toll::Evidence;
+use toll::{Evidence, TomlText, WrittenTable};
 
 /// New parameter values, by parameter name.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +40,7 @@ impl Changes {
         text: &str,
         path: &[&str],
     ) -> Result<File, StudyError> {
-        let of_file = |source| StudyError::File { file, source };
-        let mut all: toml::Table = toml::from_str(text).map_err(of_file)?;
+        let mut all: toml::Table = TomlText::new(text, file).read()?;
         let within = |table, name: &&str| toml::Table::get_mut(table, *name)?.as_table_mut();
         if let Some(table) = path.iter().try_fold(&mut all, within) {
             shared_value::resolve(file, table)?;
@@ -51,7 +50,7 @@ impl Changes {
                 }
             }
         }
-        all.try_into().map_err(of_file)
+        read_table(file, &all)
     }
 
     /// Fails if a change names a parameter that the study does not have.
@@ -62,6 +61,15 @@ impl Changes {
             Some(name) => Err(StudyError::UnknownParameter { study: one.study.clone(), name: name.clone() }),
         }
     }
+}
+
+/// Deserialises a table of a study's file.
+pub(super) fn read_table<T: DeserializeOwned>(
+    file: &'static str,
+    table: &toml::Table,
+) -> Result<T, StudyError> {
+    let read = WrittenTable::of(table).and_then(|table| table.read());
+    read.map_err(|source| StudyError::Table { file, source })
 }
 
 /// Replaces the value in a parameter's TOML table if it is within [`FACTORS`], and records the change as its evidence.

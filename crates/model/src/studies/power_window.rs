@@ -15,6 +15,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use toll::TomlText;
 
 pub(super) const NAME: &str = "power-window";
 const FILE: &str = "power-window.toml";
@@ -101,7 +102,7 @@ struct SlotKind {
 
 /// Runs the study.
 pub(super) fn run(of: &Replication<'_>) -> Result<Reproduction, StudyError> {
-    let file: File = toml::from_str(TEXT).map_err(|source| StudyError::File { file: FILE, source })?;
+    let file: File = TomlText::new(TEXT, FILE).read()?;
     let (power7, sizes) = (Power7::read(of.changes)?, file.sizes);
     let bench = Bench { power7, sizes, seed: of.seed, known: RefCell::default() };
     let curves = file.curves.into_iter().map(|curve| bench.build_curve(curve)).collect::<Result<_, _>>()?;

@@ -4,6 +4,7 @@
 //! beside it, the value is the same and what it rests on is another: one machine's price taken for another machine.
 
 use super::StudyError;
+use toll::TomlText;
 use toml::{Table, Value};
 
 /// A file whose values others take.
@@ -55,7 +56,7 @@ pub(super) fn resolve(file: &'static str, parameters: &mut Table) -> Result<(), 
 fn find_shared(from: &Value) -> Option<Table> {
     let [file, name] = ["file", "name"].map(|key| from.get(key).and_then(Value::as_str));
     let source = SOURCES.iter().find(|source| Some(source.name) == file)?;
-    let all: Table = toml::from_str(source.text).ok()?;
+    let all: Table = TomlText::new(source.text, source.name).read().ok()?;
     let parameters = source.path.iter().try_fold(&all, |table, key| table.get(*key)?.as_table())?;
     parameters.get(name?)?.as_table().cloned()
 }

@@ -5,6 +5,7 @@ use crate::command_queue::{self, Claim};
 use crate::contention::{self, CpuTopology, Locks, Outcome, Setup, Step};
 use crate::studies::StudyError;
 use crate::studies::about::PointFile;
+use crate::studies::changes::read_table;
 use crate::studies::parameters::to_integer;
 use crate::studies::power7::{Power7, Speeds};
 use crate::{Bounds, Chart, Curve, Given, Line, Parameter, Reference};
@@ -201,15 +202,13 @@ impl Threads {
 
     /// The parameters of threads, for the report.
     pub(super) fn parameter_list(&self) -> Result<Vec<Parameter>, StudyError> {
-        let of_file = |source| StudyError::File { file: FILE, source };
-        let listed: BTreeMap<String, Given> = self.parameters.clone().try_into().map_err(of_file)?;
+        let listed: BTreeMap<String, Given> = read_table(FILE, &self.parameters)?;
         let parameter = |(name, Given { value, evidence })| Parameter { name, value, evidence };
         Ok(listed.into_iter().map(parameter).collect())
     }
 
     fn model(&self, power7: &Power7, seed: u64) -> Result<Model, StudyError> {
-        let of_file = |source| StudyError::File { file: FILE, source };
-        let own: Parameters = self.parameters.clone().try_into().map_err(of_file)?;
+        let own: Parameters = read_table(FILE, &self.parameters)?;
         Ok(Model { own, power7: power7.speeds()?, seed })
     }
 }
