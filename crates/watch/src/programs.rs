@@ -325,13 +325,14 @@ fn find_context(code: &mut Assembler, tables: Tables<'_>, done: Label) {
 /// R7 and R9.
 fn drop_unseen(code: &mut Assembler, number: usize, tables: Tables<'_>) {
     let runs = code.label();
+    // Outside of all functions, too, and as long: what a call costs is measured there.
     code.load(R9, R8, 0);
-    code.jump_if(R9, Condition::Below, 1, runs);
     code.jump_if(R9, Condition::Above, DEPTH_MAX, runs);
     frame_at(code, R3, R9);
     code.load(R1, R3, FRAMES_AT + frame::PATH);
     code.and_constant(R1, (1 << NUMBER_BITS) - 1);
     code.jump_if(R1, Condition::NotEqual, number as i32, runs);
+    code.jump_if(R9, Condition::Below, 1, runs);
     // Its sign says whether the frame's place is higher.
     code.load(R2, Frame, OWN_PLACE);
     code.load(R1, R3, FRAMES_AT + frame::PLACE);
