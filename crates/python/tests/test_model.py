@@ -67,6 +67,20 @@ def test_mistakes_in_a_description_have_their_line() -> None:
     assert raised.value.line == 2
 
 
+def test_changes_may_be_numpy_s() -> None:
+    numpy = pytest.importorskip("numpy")
+    machine = EXPERIMENTS / "engine.toml"
+    changed = iotoll.model.run(machine, **{"engine.in_flight_max": numpy.int64(2), "engine.gap_ns": numpy.float32(16.5)})
+    plain = iotoll.model.run(machine, **{"engine.in_flight_max": 2, "engine.gap_ns": 16.5})
+    assert changed["engine"] == plain["engine"]
+
+
+@pytest.mark.parametrize("value", [None, 2**63, float("inf"), float("nan"), {"a": 1}, [1, None], b"x"])
+def test_changes_that_no_file_can_have_are_refused_with_their_field(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^engine\.in_flight_max is .*; expected a finite number"):
+        iotoll.model.run(EXPERIMENTS / "engine.toml", **{"engine.in_flight_max": value})
+
+
 @pytest.mark.parametrize("changes", [{"engine.nothing": 1}, {"link.lanes.3": 1}, {"link.lanes": "many"}])
 def test_changes_of_what_is_no_field_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(iotoll.errors.ExperimentError, match="experiment.toml"):
