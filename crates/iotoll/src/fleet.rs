@@ -4,14 +4,13 @@ use crate::cli::{Fleet, FleetCommand, FleetReport, FleetTables};
 use crate::date;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
+use crate::progress::CountProgress;
 use crate::whole_file::WholeFile;
 use ::fleet::{FinishedInputs, Input, Inputs, Inspected, Rows, Summary, Tables, TablesFolder, Unlisted};
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// The least time between two sets of Parquet files. A killed run inspects again what came after the last one.
@@ -120,15 +119,12 @@ fn hash(input: &Input) -> u64 {
 
 /// Inspects inputs on all cores. Their rows are written now and then.
 fn inspect(todo: &[&Input], folder: &TablesFolder, counts: &mut Counts) -> anyhow::Result<()> {
-    let bar = ProgressBar::new(todo.len() as u64);
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:30} {percent:>3} % {pos}/{len} inputs {elapsed}, {eta} left",
-    )?);
+    let mut progress = CountProgress::new("inputs", todo.len())?;
     let (mut rows, began, mut written) = (Rows::default(), Instant::now(), Instant::now());
     for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
         let read = batch.par_iter().map(|input| {
             let inspected = Inspected::read((*input).clone(), program_version());
-            bar.inc(1);
+            progress.advance();
             inspected
         });
         for inspected in read.collect::<Vec<_>>() {
@@ -138,22 +134,14 @@ fn inspect(todo: &[&Input], folder: &TablesFolder, counts: &mut Counts) -> anyho
         if written.elapsed() >= PART_INTERVAL.max(began.elapsed() / PART_SHARE) {
             counts.parts_written += folder.add(&std::mem::take(&mut rows))?;
             written = Instant::now();
-            print_progress(counts, todo.len());
         }
+        progress.print_line(counts.errors);
     }
-    bar.finish_and_clear();
+    drop(progress);
     if rows.inputs() > 0 {
         counts.parts_written += folder.add(&rows)?;
     }
     Ok(())
-}
-
-/// Progress where there is no terminal to draw it on.
-fn print_progress(counts: &Counts, all: usize) {
-    if !std::io::stderr().is_terminal() {
-        let Counts { inspected, errors, .. } = counts;
-        output::print_note(&format!("iotoll: {} of {all} inputs, {errors} with errors", inspected + errors));
-    }
 }
 
 fn print_unlisted(one: &Unlisted) {

@@ -4,10 +4,10 @@ use crate::cli::{Sweep, SweepCommand, SweepPoints, SweepReport};
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
+use crate::progress::CountProgress;
 use crate::whole_file::WholeFile;
 use ::sweep::{Key, Plan, Results, ResultsFolder, Row, Summary, Table};
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -146,29 +146,29 @@ fn unfinished_points(
 
 /// Runs the points at the positions `todo`. Returns how many have an error, and the number of Parquet files written.
 fn run_points(plan: &Plan, todo: &[u64], folder: &ResultsFolder) -> anyhow::Result<(usize, usize)> {
-    let bar = ProgressBar::new(todo.len() as u64);
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:30} {percent:>3} % {pos}/{len} points {elapsed}, {eta} left",
-    )?);
+    let mut progress = CountProgress::new("points", todo.len())?;
     let (mut rows, mut errors, mut parts, mut written) = (Vec::new(), 0, 0, Instant::now());
     let mut left = todo.len();
     for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
         let ran: Vec<Row> = batch
             .par_iter()
-            .map(|position| Ok(plan.point(*position)?.run()))
+            .map(|position| {
+                let row = plan.point(*position)?.run();
+                progress.advance();
+                Ok(row)
+            })
             .collect::<anyhow::Result<_>>()?;
         errors += ran.iter().filter(|row| row.outcome.is_err()).count();
         rows.extend(ran);
         left -= batch.len();
-        bar.inc(batch.len() as u64);
         if left == 0 || written.elapsed() >= PART_INTERVAL {
             folder.add(&rows)?;
             rows.clear();
             parts += 1;
             written = Instant::now();
         }
+        progress.print_line(errors);
     }
-    bar.finish_and_clear();
     Ok((errors, parts))
 }
 

@@ -116,7 +116,8 @@ impl Results {
             let of = |end: &str| name.strip_suffix(end).is_some_and(|mean| has(mean.to_owned()));
             of("_low") || of("_high")
         };
-        let figures = self.columns.iter().filter(|column| matches!(column.cells, Cells::Float(_)));
+        let figures =
+            self.columns.iter().filter(|column| matches!(column.cells, Cells::Float(_) | Cells::Integer(_)));
         let figures = figures.map(|column| &*column.name);
         figures.filter(|name| !axes.contains(*name) && !is_end(name) && !name.starts_with("runs_")).collect()
     }

@@ -184,6 +184,7 @@ impl Samples {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let number = |name: &str, row: usize| match &column(name)?.cells {
             Cells::Float(cells) => cells.get(row).copied().flatten(),
+            Cells::Integer(cells) => cells.get(row).copied().flatten().map(|number| number as f64),
             _ => None,
         };
         let rows = columns.first().map_or(0, |column| column.cells.len());
