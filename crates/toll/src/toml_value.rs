@@ -3,12 +3,13 @@
 //! The parser's own deserialiser can also give places and dates to a type, for which a compiler builds each type's code four times over;
 //! here it is built once.
 
-use serde::de::value::{SeqDeserializer, StrDeserializer};
+use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, Unexpected, VariantAccess,
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess,
     Visitor,
 };
 use std::fmt::Display;
+use std::slice;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -50,13 +51,10 @@ impl<'v> ParsedValue<'v> {
     fn of(value: &'v Spanned<DeValue<'v>>) -> Self {
         Self { value: value.get_ref(), begins: value.span().start }
     }
-}
 
-impl<'de> IntoDeserializer<'de, ValueProblem> for ParsedValue<'de> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
+    /// Reads a value within another.
+    fn read<T: DeserializeSeed<'v>>(self, seed: T) -> Result<T::Value, ValueProblem> {
+        seed.deserialize(self).map_err(|problem| problem.at(self.begins))
     }
 }
 
@@ -64,7 +62,7 @@ impl<'de> Deserializer<'de> for ParsedValue<'de> {
     type Error = ValueProblem;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueProblem> {
-        let read = match self.value {
+        match self.value {
             DeValue::String(text) => visitor.visit_borrowed_str(text),
             DeValue::Boolean(flag) => visitor.visit_bool(*flag),
             DeValue::Integer(written) => match Integer::of(written) {
@@ -77,15 +75,14 @@ impl<'de> Deserializer<'de> for ParsedValue<'de> {
                 None => Err(Error::custom("floating-point number overflowed")),
             },
             DeValue::Datetime(_) => Err(Error::invalid_type(Unexpected::Other("date or time"), &visitor)),
-            DeValue::Array(array) => visitor.visit_seq(SeqDeserializer::new(array.iter().map(Self::of))),
+            DeValue::Array(array) => visitor.visit_seq(Elements { rest: array.iter() }),
             DeValue::Table(table) => visitor.visit_map(Entries { rest: table.into_iter(), value: None }),
-        };
-        read.map_err(|problem| problem.at(self.begins))
+        }
     }
 
     // A field that is there has a value.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueProblem> {
-        visitor.visit_some(self).map_err(|problem| problem.at(self.begins))
+        visitor.visit_some(self)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -93,7 +90,7 @@ impl<'de> Deserializer<'de> for ParsedValue<'de> {
         _: &'static str,
         visitor: V,
     ) -> Result<V::Value, ValueProblem> {
-        visitor.visit_newtype_struct(self).map_err(|problem| problem.at(self.begins))
+        visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -102,15 +99,14 @@ impl<'de> Deserializer<'de> for ParsedValue<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueProblem> {
-        let read = match self.value {
+        match self.value {
             DeValue::String(name) => visitor.visit_enum(StrDeserializer::new(name)),
             DeValue::Table(table) => match Variant::of(table) {
                 Some(variant) => visitor.visit_enum(variant),
                 None => Err(Error::custom(format_args!("a table of {}; expected one field", table.len()))),
             },
             _ => Err(Error::custom("expected a string or a table")),
-        };
-        read.map_err(|problem| problem.at(self.begins))
+        }
     }
 
     serde::forward_to_deserialize_any! {
@@ -139,6 +135,26 @@ fn float(written: &str) -> Option<f64> {
     (number.is_finite() || number.is_nan() || written.contains("inf")).then_some(number)
 }
 
+/// The rest of an array.
+struct Elements<'v> {
+    rest: slice::Iter<'v, Spanned<DeValue<'v>>>,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'de> {
+    type Error = ValueProblem;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ValueProblem> {
+        self.rest.next().map(|element| ParsedValue::of(element).read(seed)).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
 /// The rest of a table, and the value of the key that was read last.
 struct Entries<'v> {
     rest: <&'v DeTable<'v> as IntoIterator>::IntoIter,
@@ -156,7 +172,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ValueProblem> {
         let value = self.value.take().ok_or_else(|| Error::custom("a value was read before its key"))?;
-        seed.deserialize(value)
+        value.read(seed)
     }
 }
 
@@ -207,11 +223,11 @@ impl<'de> VariantAccess<'de> for ParsedValue<'de> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, ValueProblem> {
-        seed.deserialize(self)
+        self.read(seed)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ValueProblem> {
-        self.deserialize_any(visitor)
+        self.deserialize_any(visitor).map_err(|problem| problem.at(self.begins))
     }
 
     /// Unknown fields of a variant are always refused, as by the parser.
@@ -220,13 +236,12 @@ impl<'de> VariantAccess<'de> for ParsedValue<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueProblem> {
-        if let DeValue::Table(table) = self.value
-            && let Some(unknown) = table.keys().find(|key| !fields.contains(&key.get_ref().as_ref()))
-        {
+        let keys = self.value.as_table().into_iter().flat_map(DeTable::keys);
+        if let Some(unknown) = keys.into_iter().find(|key| !fields.contains(&key.get_ref().as_ref())) {
             let problem: ValueProblem = Error::unknown_field(unknown.get_ref(), fields);
             return Err(problem.at(unknown.span().start));
         }
-        self.deserialize_any(visitor)
+        self.deserialize_any(visitor).map_err(|problem| problem.at(self.begins))
     }
 }
 
@@ -260,6 +275,19 @@ mod tests {
         Deep(u32),
         Pair(u8, u8),
         Wide { entries: u32, vector: Option<u16> },
+    }
+
+    /// A value that is refused after it was read.
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(try_from = "u32")]
+    struct Even(u32);
+
+    impl TryFrom<u32> for Even {
+        type Error = &'static str;
+
+        fn try_from(number: u32) -> Result<Self, &'static str> {
+            if number.is_multiple_of(2) { Ok(Self(number)) } else { Err("odd") }
+        }
     }
 
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -325,6 +353,19 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_refused_after_it_was_read_has_its_line() {
+        let text = "[a]\nb = 2\n\nc = 3\n[d]\n";
+        assert_same::<BTreeMap<String, BTreeMap<String, Even>>>(text);
+        let refused = of_ours::<BTreeMap<String, BTreeMap<String, Even>>>(text).unwrap_err();
+        assert_eq!(refused, (4, "odd".to_owned()));
+        for wrong in ["3", "'x'"] {
+            let refused = of_ours::<BTreeMap<String, Vec<Even>>>(&format!("a = [\n2,\n{wrong},\n4]\n"));
+            assert_eq!(refused.unwrap_err().0, 3, "{wrong}");
+        }
+        assert_same::<BTreeMap<String, Queue>>("[a.Wide]\nvector = 1\n[b]\nDeep = 1\n");
+    }
+
+    #[test]
     fn dates_variants_with_unknown_fields_and_tables_of_two_variants_are_refused() {
         for (from, to, line, problem) in [
             ("-1_000", "2026-01-01", 3, "invalid type: date or time, expected i64"),
@@ -345,7 +386,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_table_is_read_as_by_the_parser(text in "([a-c]{1,2} = (-?[0-9]{1,20}|[0-9]\\.[0-9]e[0-9]{1,3}|true|\"[a-z\u{e9}]{0,3}\"|\\[1, 2\\]|\\{ a = 1 \\})\n|\\[[d-f]\\]\n|\\[\\[[g-h]\\]\\]\n){0,8}") {
+        fn any_table_is_read_as_by_the_parser(text in "([a-c]{1,2} = (-?[0-9]{1,18}|[0-9]\\.[0-9]e[0-9]{1,3}|true|\"[a-z\u{e9}]{0,3}\"|\\[1, 2\\]|\\{ a = 1 \\})\n|\\[[d-f]\\]\n|\\[\\[[g-h]\\]\\]\n){0,8}") {
             assert_same::<toml::Table>(&text);
             assert_same::<BTreeMap<String, f64>>(&text);
             assert_same::<BTreeMap<String, Vec<u8>>>(&text);
