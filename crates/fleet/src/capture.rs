@@ -3,6 +3,7 @@
 use crate::document::Inspected;
 use crate::input::Input;
 use host::diagnose::Basis;
+use host::facts::host_name;
 use host::tree::OpenError;
 use host::{Host, Inspection, NoFacts, Tree};
 use inspection::{Document, SCHEMA};
@@ -18,15 +19,6 @@ const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const DOCUMENT: &str = "document";
 /// Bytes that are looked at to tell a document from an archive or a text.
 const START_BYTES: usize = 4096;
-
-/// Files that have a host's name, and nothing else.
-const HOST_NAME_FILES: [&str; 4] =
-    ["etc/hostname", "proc/sys/kernel/hostname", "sos_commands/host/hostname", "hostname"];
-/// Bytes of the longest name (`HOST_NAME_MAX` of Linux).
-const HOST_NAME_BYTES_MAX: usize = 64;
-
-/// What names begin with, up to the first dot, that systems have until somebody names them.
-const UNNAMED: [&str; 3] = ["localhost", "localhost4", "localhost6"];
 
 /// Why an input has no row.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +120,7 @@ impl Capture {
     }
 
     fn of_tree(tree: Tree, path: &str, made_by: &str) -> Result<Self, InputError> {
-        let host_name = host_name(&tree);
+        let host_name = host_name::read(&tree).map(|name| name.value);
         let document = inspect(&tree, path, made_by)?;
         let inspected = serde_json::to_value(&document).and_then(serde_json::from_value);
         let inspected =
@@ -146,11 +138,12 @@ impl Capture {
             return Err(failed(io::Error::other(format!("larger than {} MiB", DOCUMENT_BYTES_MAX >> 20))));
         }
         let wrong = |source| InputError::NoDocument { path: path.to_owned(), source };
-        let Schema { schema } = serde_json::from_slice(&bytes).map_err(wrong)?;
+        let text = without_mark(&bytes);
+        let Schema { schema } = serde_json::from_slice(text).map_err(wrong)?;
         if schema != SCHEMA {
             return Err(wrong(serde_json::Error::custom(format!("the schema is {schema:?}"))));
         }
-        let inspected = serde_json::from_slice(&bytes).map_err(wrong)?;
+        let inspected = serde_json::from_slice(text).map_err(wrong)?;
         let digest = hexadecimal(&Sha256::digest(&bytes));
         Ok(Self { digest, source: DOCUMENT.to_owned(), host_name: None, inspected })
     }
@@ -170,25 +163,12 @@ fn io_error(path: &str, source: io::Error) -> InputError {
 fn is_json(path: &Path) -> io::Result<bool> {
     let mut start = BufReader::with_capacity(START_BYTES, File::open(path)?);
     let bytes = start.fill_buf()?;
-    Ok(bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'))
+    Ok(without_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'))
 }
 
-/// The host's name, from a file that has nothing else.
-fn host_name(tree: &Tree) -> Option<String> {
-    HOST_NAME_FILES
-        .iter()
-        .filter_map(|file| tree.value(file))
-        .map(|found| found.value)
-        .find(|name| is_host_name(name))
-}
-
-/// Whether a text can be the name of one host alone. Hosts that nobody has named are all called `localhost`, and `(none)` until they have started.
-fn is_host_name(text: &str) -> bool {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let first = text.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    (1..=HOST_NAME_BYTES_MAX).contains(&text.len())
-        && text.bytes().all(is_name)
-        && !UNNAMED.contains(&first.as_str())
+/// A text without the mark by which some programs begin UTF-8.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 /// A digest of all that an inspection has read of a host, however it was packed.
@@ -205,28 +185,4 @@ fn tree_digest(tree: &Tree) -> String {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_host_name;
-
-    #[test]
-    fn names_that_many_hosts_have_are_none() {
-        for name in [
-            "localhost",
-            "localhost.localdomain",
-            "LOCALHOST.localdomain",
-            "localhost4.localdomain4",
-            "localhost6",
-            "(none)",
-            "",
-            &"x".repeat(65),
-        ] {
-            assert!(!is_host_name(name), "{name}");
-        }
-        for name in ["node7", "localhost7", "my-localhost", "node7.localdomain"] {
-            assert!(is_host_name(name), "{name}");
-        }
-    }
 }

@@ -471,6 +471,7 @@ fn host_of_canaries(machine: &str) -> (Memory, Vec<String>) {
     memory.file("var/log/dmesg", format!("{}\n", log.join("\n")));
     memory.file("proc/version", line(&format!("Linux version 6.9.0 (jo@{{w}}) (gcc 13) #1 SMP {machine}\n")));
     memory.file("sos_commands/kernel/uname_-a", line("Linux {w} 6.9.0 #1 SMP x86_64 GNU/Linux\n"));
+    memory.file("etc/hostname", line("{w}\n"));
     memory.file("proc/cpuinfo", "vendor_id\t: GenuineIntel\n");
     memory.file("proc/interrupts", line("  24:  1  PCI-MSI 1-edge  enx{n}-TxRx-0\n"));
     memory.file(
@@ -631,13 +632,14 @@ fn redacting_the_canaries_again_changes_nothing() {
     assert_eq!(second.redactor.counts().to_string(), "nothing");
 }
 
-const CONTENTS: [(&str, Content); 6] = [
+const CONTENTS: [(&str, Content); 7] = [
     ("proc/cmdline", Content::CommandLine),
     ("etc/default/grub", Content::BootLoader),
     ("var/log/dmesg", Content::Log),
     ("sos_commands/pci/lspci", Content::Listing),
     ("proc/iomem", Content::Text),
     ("sos_commands/kernel/uname_-a", Content::Uname),
+    ("etc/hostname", Content::HostName),
 ];
 
 /// Pieces that texts are put together from: what is redacted, what is near to it, and what stands between.

@@ -1,5 +1,6 @@
 //! The machine: architecture, kernel, distribution, memory, NUMA nodes.
 
+use super::host_name;
 use super::hypervisor::{self, Hypervisor};
 use super::log::LogFacts;
 use super::numa;
@@ -18,6 +19,8 @@ pub struct Platform {
     pub kernel: Option<Cited<KernelVersion>>,
     /// The distribution's own name and version.
     pub distribution: Option<Cited<String>>,
+    /// The host's name, unless it is one that many have.
+    pub host_name: Option<Cited<String>>,
     /// Maker and model.
     pub machine: Option<Cited<String>>,
     /// The hypervisor that runs this kernel as a guest, if any is seen; POWER's partitions are facts of their own.
@@ -57,6 +60,7 @@ pub fn read(tree: &Tree, iomem: Option<&Iomem>, log: Option<&Text>, said: &LogFa
         address_bits: cpuinfo.as_ref().and_then(address_bits),
         kernel,
         distribution: distribution(tree),
+        host_name: host_name::read(tree),
         machine: machine(tree).or_else(|| said.machine.clone()),
         memory_end: memory_end(tree, iomem, said, memory_kib.as_ref()),
         memory_kib,

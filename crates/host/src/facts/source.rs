@@ -97,6 +97,8 @@ const SOURCES: &[Source] = &[
     minor("sys/class/dmi/**", "maker and model of the machine"),
     minor("etc/default/grub", "kernel options for the next boot"),
     minor("etc/kernel/cmdline", "kernel options for the next boot"),
+    minor("etc/hostname", "the host's name"),
+    minor("proc/sys/kernel/hostname", "the host's name"),
     minor("etc/**", "the distribution's name"),
 ];
 

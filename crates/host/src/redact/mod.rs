@@ -116,6 +116,7 @@ impl Redactor {
             Content::Uname => {
                 self.learn_host(host_name_in_uname(&text));
             }
+            Content::HostName => text.split_whitespace().for_each(|name| self.learn_host(Some(name))),
             _ => {}
         }
         self.counts = counts;
@@ -142,6 +143,7 @@ impl Redactor {
                 let redact = redaction_of_secrets(content).unwrap_or(match content {
                     Content::Listing => |redactor, text| redactor.redact_listing(text).into(),
                     Content::Uname => |redactor, text| redactor.redact_uname(text).into(),
+                    Content::HostName => |redactor, text| redactor.redact_host_name(text).into(),
                     Content::Partition => |redactor, text| redactor.redact_partition(text).into(),
                     _ => |redactor, text| redactor.redact_table(text).into(),
                 });
@@ -237,6 +239,16 @@ impl Redactor {
             None => text.to_owned(),
         };
         self.redact_table(&text)
+    }
+
+    /// Redacts a file that has the host's name alone: every line of it.
+    fn redact_host_name(&mut self, text: &str) -> String {
+        let line = |line: &str| {
+            let name = line.trim();
+            let start = line.len() - line.trim_start().len();
+            if name.is_empty() { line.to_owned() } else { self.replace_host(line, start..start + name.len()) }
+        };
+        text.split_inclusive('\n').map(line).collect()
     }
 
     /// Redacts `/proc/powerpc/lparcfg`, lines of `name=value`.
@@ -358,6 +370,7 @@ fn redaction_of_secrets(content: Content) -> Option<Redaction> {
         Content::Log => Some(Redactor::redact_log),
         Content::Listing
         | Content::Uname
+        | Content::HostName
         | Content::Partition
         | Content::Property
         | Content::Config

@@ -15,6 +15,8 @@ pub enum Content {
     Listing,
     /// `uname -a`.
     Uname,
+    /// The host's name, and nothing else.
+    HostName,
     /// Facts of a POWER partition.
     Partition,
     /// A property of the device tree: text or numbers.
@@ -54,6 +56,10 @@ pub const READS: &[Read] = &[
     row("sos_commands/logs/*", Content::Log, "kernel log, in sosreports"),
     row("dmesg", Content::Log, "kernel log, of captures only"),
     row("uname", Content::Uname, "kernel version, of captures only"),
+    row("etc/hostname", Content::HostName, "the host's name, by which captures of one host are known"),
+    row("proc/sys/kernel/hostname", Content::HostName, "the host's name"),
+    row("sos_commands/host/hostname", Content::HostName, "the host's name, in sosreports"),
+    row("hostname", Content::HostName, "the host's name, of captures only"),
     row("sos_commands/pci", Content::Text, "names of outputs of lspci, in sosreports"),
     row("sos_commands/hardware", Content::Text, "names of outputs of lspci, in sosreports"),
     row("sos_commands/pci/*", Content::Listing, "lspci, in sosreports"),
