@@ -58,6 +58,19 @@ impl PartFolder {
         Ok(Self::existing(path))
     }
 
+    /// Creates a folder within another if it is missing. A link in its place is an error: it could lead to other people's parts.
+    ///
+    /// # Errors
+    /// [`FolderError::Io`]
+    pub fn create_within(folder: &Path, name: &str) -> Result<Self, FolderError> {
+        let path = folder.join(name);
+        let found = Self::create(&path)?;
+        match fs::symlink_metadata(&path).map_err(failed("read", &path))?.is_dir() {
+            true => Ok(found),
+            false => Err(failed("use", &path)(io::Error::new(io::ErrorKind::InvalidInput, "it is a link"))),
+        }
+    }
+
     /// A folder that is there.
     pub fn existing(path: &Path) -> Self {
         Self { path: path.to_owned() }
@@ -203,6 +216,21 @@ mod tests {
         assert!(matches!(parts.lock("0-of-1"), Err(FolderError::Locked { .. })));
         drop(held);
         parts.lock("0-of-1").unwrap();
+    }
+
+    #[test]
+    fn a_planted_link_is_no_folder_within_another() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("others")).unwrap();
+        symlink("others", folder.path().join("link")).unwrap();
+        let [text, cause] = said(&PartFolder::create_within(folder.path(), "link").unwrap_err());
+        assert!(text.ends_with("/link") && cause == "it is a link", "{text}: {cause}");
+        for _ in 0..2 {
+            PartFolder::create_within(folder.path(), "new")
+                .unwrap()
+                .add("part-a.parquet", b"", |path, bytes| fs::write(path, bytes))
+                .unwrap();
+        }
     }
 
     #[test]

@@ -115,19 +115,26 @@ impl TablesFolder {
         Ok(parts.len())
     }
 
+    /// Whether a path has the name of a part of a table.
+    pub fn is_part(path: &Path) -> bool {
+        PartFolder::is_part(path)
+    }
+
     /// Whether an input is a file of this folder: a part of a table, or a lock. It is nobody's capture.
     pub fn has(&self, input: &Input) -> bool {
         let Ok(inside) = input.path.strip_prefix(absolute(&self.path)) else { return false };
         let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
         match &names[..] {
-            [table, _] => Table::ALL.iter().any(|one| one.name() == table.as_ref()),
+            [table, _] => {
+                PartFolder::is_part(&input.path) && Table::ALL.iter().any(|one| one.name() == table.as_ref())
+            }
             [lock] => lock.starts_with("shard-") && lock.ends_with(".lock"),
             _ => false,
         }
     }
 
     fn table(&self, table: Table) -> Result<PartFolder, FolderError> {
-        PartFolder::create(&self.path.join(table.name()))
+        PartFolder::create_within(&self.path, table.name())
     }
 
     /// What the name of each part of this shard begins with.

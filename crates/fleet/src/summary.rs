@@ -106,7 +106,9 @@ impl Summary {
             by_capture(&tables.adapters, |row| (&row.capture, &row.rules)),
             by_capture(&tables.findings, |row| (&row.capture, &row.rules)),
         );
-        let features = |row: &HostRow| features(row, rows_of(&adapters, row), rows_of(&findings, row));
+        let names = names(&tables.adapters);
+        let features =
+            |row: &HostRow| features(row, rows_of(&adapters, row), &names, rows_of(&findings, row));
         let newest: Vec<(&str, &HostRow)> =
             histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
@@ -204,11 +206,26 @@ fn rows_of<'a, 't, T>(all: &'a ByCapture<'t, T>, row: &'a HostRow) -> &'a [&'t T
     all.get(&(row.capture.as_str(), row.rules.as_str())).map_or(&[], Vec::as_slice)
 }
 
+/// A name of each model of adapters. Hosts whose tables of names differ can call one model by several.
+fn names(adapters: &[AdapterRow]) -> BTreeMap<&str, &str> {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for (model, name) in adapters.iter().filter_map(|row| Some((row.model.as_str(), row.name.as_deref()?))) {
+        let first = names.entry(model).or_insert(name);
+        *first = name.min(*first);
+    }
+    names
+}
+
 /// What of a host is compared. Adapters of one model count together: their addresses differ from host to host.
-fn features(row: &HostRow, adapters: &[&AdapterRow], findings: &[&FindingRow]) -> Features {
+fn features(
+    row: &HostRow,
+    adapters: &[&AdapterRow],
+    names: &BTreeMap<&str, &str>,
+    findings: &[&FindingRow],
+) -> Features {
     let mut models: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for adapter in adapters {
-        let name = adapter.name.as_deref().map_or(String::new(), |name| format!(" ({name})"));
+        let name = names.get(adapter.model.as_str()).map_or(String::new(), |name| format!(" ({name})"));
         *models
             .entry(format!("adapters {}{name}", adapter.model))
             .or_default()

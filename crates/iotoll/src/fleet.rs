@@ -72,6 +72,12 @@ pub(crate) fn run(args: &Fleet) -> anyhow::Result<Outcome> {
 
 /// Prints a fleet's page, and writes it as HTML.
 fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
+    if let Some(file) = args.html.as_deref().filter(|file| TablesFolder::is_part(file)) {
+        anyhow::bail!(
+            "--html {}: that is the name of a part; expected another, such as fleet.html",
+            file.display()
+        );
+    }
     let tables = Tables::read(&args.folder)?;
     let summary = Summary::of(&tables, program_version());
     let page = report::fleet_summary(&summary, &args.folder.display().to_string(), date::of_microseconds);
@@ -164,8 +170,12 @@ fn print_summary(args: &FleetTables, counts: Counts, elapsed: Duration) -> anyho
     let before = counts.inspected_before + counts.errors_before;
     let all_errors = counts.errors_before + errors;
     let seconds = elapsed.as_secs_f64();
+    let unlisted = match counts.unlisted {
+        0 => String::new(),
+        unlisted => format!("{unlisted} paths or folders could not be listed, and are in no table\n"),
+    };
     output::print_text(&format!(
         "{inputs} inputs, {inputs_of_shard} of shard {shard}: {before} read before, {inspected} inspected in {seconds:.1} s, \
-         {all_errors} with errors\n{parts_written} parts written to {out}"
+         {all_errors} with errors\n{unlisted}{parts_written} parts written to {out}"
     ))
 }

@@ -163,6 +163,7 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
         ("other.json", b" {\"schema\": \"other/1\"}", "no-document"),
         ("half.json", b"{\"schema\": \"iotoll.inspect/2\", \"host\": ", "no-document"),
         ("lacks.json", b"{\"schema\": \"iotoll.inspect/2\"}", "no-document"),
+        ("marked.json", b"\xef\xbb\xbf{\"schema\": \"iotoll.inspect/2\"}", "no-document"),
         ("\x1b[31m\n.txt", b"nothing that tells of a host\n", "no-capture"),
     ];
     for (name, bytes, _) in bad {
@@ -184,9 +185,9 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
         assert!(row["what"].len() > row["input"].len(), "{row:?}");
     }
     // They are not read again, until their rows are removed.
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [12, 12, 0, 0]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [13, 13, 0, 0]);
     fs::remove_dir_all(out.join("errors")).unwrap();
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [12, 5, 0, 7]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [13, 5, 0, 8]);
     assert_eq!(rows(&out, "errors").len(), errors.len());
 }
 
@@ -247,6 +248,12 @@ fn damaged_tables_are_named() {
     let out = folder.path().join("out");
     assert_eq!(counts(&[Path::new(CAPTURES)], &out, &[], 0)[2], 5);
     let part = parts(&out, "hosts").pop().unwrap();
+    let over = iotoll().args(["fleet", "report"]).arg(&out).arg("--html").arg(&part).output().unwrap();
+    assert!(
+        over.status.code() == Some(2) && text(&over.stderr).contains("name of a part"),
+        "{}",
+        text(&over.stderr)
+    );
     fs::write(&part, b"PAR1").unwrap();
     let output = fleet(&[Path::new(CAPTURES)], &out, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -314,4 +321,41 @@ fn the_report_names_the_odd_host_and_what_changed() {
     assert!(said.split("What changed").nth(1).unwrap().contains("node9"), "{said}");
     let gone = iotoll().args(["fleet", "report"]).arg(folder.path().join("gone")).output().unwrap();
     assert_eq!(gone.status.code(), Some(2));
+}
+
+/// A redacted capture has a pseudonym in place of the name, by which a host is known in later captures with the same key.
+#[test]
+fn captures_of_a_host_are_known_by_its_pseudonym() {
+    let folder = tempfile::tempdir().unwrap();
+    let (captures, out) = (folder.path().join("captures"), folder.path().join("out"));
+    fs::create_dir(&captures).unwrap();
+    for (number, capture) in ["x86-no-iommu.tar.gz", "x86-vtd-lazy.tar.gz"].into_iter().enumerate() {
+        let original = folder.path().join(capture);
+        fs::write(&original, named(capture, "vineyard7\n")).unwrap();
+        let mut redact = iotoll();
+        redact.arg("capture").arg("--from").arg(&original);
+        redact
+            .arg("-o")
+            .arg(captures.join(format!("{number}.tar.gz")))
+            .arg("--key")
+            .arg(folder.path().join("key"));
+        let output = redact.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    assert_eq!(counts(&[&captures], &out, &[], 0), [2, 0, 2, 0]);
+    let names: Vec<String> = rows(&out, "hosts").iter().map(|row| row["host_name"].clone()).collect();
+    assert!(names[0].starts_with("host-") && names[0] == names[1], "{names:?}");
+    let report = iotoll().args(["fleet", "report"]).arg(&out).env("COLUMNS", "160").output().unwrap();
+    assert!(text(&report.stdout).contains("Fleet of 1 host"), "{}", text(&report.stdout));
+}
+
+/// Only what has the name of a part is no capture there.
+#[test]
+fn captures_in_a_folder_named_as_a_table_are_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("hosts")).unwrap();
+    let capture = Path::new(CAPTURES).join("x86-no-iommu.tar.gz");
+    fs::copy(capture, folder.path().join("hosts/one.tar.gz")).unwrap();
+    assert_eq!(counts(&[folder.path()], folder.path(), &[], 0), [1, 0, 1, 0]);
+    assert_eq!(counts(&[folder.path()], folder.path(), &[], 0), [1, 1, 0, 0]);
 }
