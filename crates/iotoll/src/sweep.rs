@@ -18,6 +18,9 @@ const PART_INTERVAL: Duration = Duration::from_secs(1);
 /// Points per core between two checks of the clock.
 const BATCH_PER_CORE: usize = 32;
 
+/// Points that are checked between two looks at the clock.
+const CHECKED_AT_ONCE: usize = 1 << 14;
+
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.sweep/1";
 
@@ -77,16 +80,8 @@ fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
     let results = Results::open(ResultsFolder::parts_in(&args.folder)?)
         .with_context(|| format!("can't read the results in {}", args.folder.display()))?;
     let summary = Summary::of(&results, args.figure.as_deref())?;
+    check_outputs(args)?;
     if let Some(path) = &args.merge {
-        if args.html.as_ref() == Some(path) {
-            bail!("--html and --merge both write {}; expected two files", path.display());
-        }
-        if ResultsFolder::is_part(path) {
-            bail!(
-                "--merge {}: that is the name of a part; expected another, such as all.parquet",
-                path.display()
-            );
-        }
         let mut file = WholeFile::create(path)?;
         results.merge(&mut file, program_version()).with_context(|| path.display().to_string())?;
         file.save()?;
@@ -97,6 +92,25 @@ fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
     }
     output::print_page(&page)?;
     Ok(Outcome::Fine)
+}
+
+/// Checks that no output replaces a part of the results, nor another output.
+fn check_outputs(args: &SweepReport) -> anyhow::Result<()> {
+    let outputs = [("--html", &args.html, "sweep.html"), ("--merge", &args.merge, "all.parquet")];
+    for (option, path, example) in outputs {
+        if let Some(path) = path.as_deref().filter(|path| ResultsFolder::is_part(path)) {
+            bail!(
+                "{option} {}: that is the name of a part; expected another, such as {example}",
+                path.display()
+            );
+        }
+    }
+    if let (Some(html), Some(merged)) = (&args.html, &args.merge)
+        && std::path::absolute(html)? == std::path::absolute(merged)?
+    {
+        bail!("--html and --merge both write {}; expected two files", merged.display());
+    }
+    Ok(())
 }
 
 /// Runs the unfinished points of the plan's shard, writes their results, and prints a summary.
@@ -127,8 +141,19 @@ fn run_plan(args: &SweepPoints) -> anyhow::Result<Outcome> {
 
 /// Checks all points of the plan, also those of other shards, so that a mistake is reported before anything runs.
 fn check_points(plan: &Plan) -> anyhow::Result<()> {
-    let error = (0..plan.len()).into_par_iter().find_map_first(|position| plan.check(position).err());
-    error.map_or(Ok(()), |error| Err(error.into()))
+    let mut progress = CountProgress::new("points checked", usize::try_from(plan.len())?)?;
+    for first in (0..plan.len()).step_by(CHECKED_AT_ONCE) {
+        let some = first..plan.len().min(first + CHECKED_AT_ONCE as u64);
+        let check = |position| {
+            progress.advance();
+            plan.check(position).err()
+        };
+        if let Some(error) = some.into_par_iter().find_map_first(check) {
+            return Err(error.into());
+        }
+        progress.print_line(0);
+    }
+    Ok(())
 }
 
 /// Those of `positions` whose points are not finished, and how many are finished with an error.

@@ -233,8 +233,13 @@ impl Plan {
     /// The line of a field, in the axes or else in the base.
     fn line_of(&self, field: &str) -> usize {
         let toml = TomlText::new(&self.text, &self.file);
-        let is_varied = |axis: &Axis| axis.field == field || is_below(field, &axis.field);
-        match self.axes.iter().find(|axis| is_varied(axis)) {
+        let is_varied = |axis: &&Axis| axis.field == field || is_below(field, &axis.field);
+        // An element's field is told without its place, and a table that base lacks is one that an axis has made.
+        let is_known = has_field(&self.base, field);
+        let is_made = |axis: &&Axis| {
+            without_places(&axis.field) == field || (!is_known && is_below(&axis.field, field))
+        };
+        match self.axes.iter().find(is_varied).or_else(|| self.axes.iter().find(is_made)) {
             Some(axis) => toml.line_of_names(&["axes", &axis.field]),
             None => toml.line_of(&format!("base.{field}")),
         }
@@ -381,9 +386,7 @@ fn set_inner(inner: &mut toml::Value, field: &str, value: toml::Value) -> bool {
         toml::Value::Array(list) => {
             let (place, below) =
                 field.split_once('.').map_or((field, None), |(place, below)| (place, Some(below)));
-            let Some(element) = place.parse().ok().and_then(|place: usize| list.get_mut(place)) else {
-                return false;
-            };
+            let Some(element) = list_place(place).and_then(|place| list.get_mut(place)) else { return false };
             match below {
                 Some(below) => set_inner(element, below, value),
                 None => {
@@ -394,6 +397,26 @@ fn set_inner(inner: &mut toml::Value, field: &str, value: toml::Value) -> bool {
         }
         _ => false,
     }
+}
+
+/// The place that a number names, which is written in one way alone: otherwise one field could be two axes.
+fn list_place(number: &str) -> Option<usize> {
+    number.parse().ok().filter(|place: &usize| place.to_string() == number)
+}
+
+/// Whether a table has a field.
+fn has_field(table: &toml::Table, field: &str) -> bool {
+    let (above, below) = field.split_once('.').map_or((field, None), |(above, below)| (above, Some(below)));
+    match (table.get(above), below) {
+        (Some(toml::Value::Table(inner)), Some(below)) => has_field(inner, below),
+        (value, _) => value.is_some(),
+    }
+}
+
+/// A field's name without the numbers of elements, as those name it who don't know the element.
+fn without_places(field: &str) -> String {
+    let names: Vec<&str> = field.split('.').filter(|name| list_place(name).is_none()).collect();
+    names.join(".")
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Table {
         let errors = rows.iter().map(|row| row.outcome.as_ref().err().cloned());
         columns.push(Column::optional(ERROR, Cells::Text(errors.collect())));
         columns.extend(self.results(rows));
-        let axes = self.axes.iter().map(|(field, _)| field.as_str()).collect::<Vec<_>>().join("\n");
+        let axes = self.fields();
         let [model, base] = &self.origin;
         let points = self.points.to_string();
         let metadata = [
@@ -114,6 +114,12 @@ impl Table {
         columns
     }
 
+    /// The fields of the axes, one on each line.
+    fn fields(&self) -> String {
+        let fields: Vec<&str> = self.axes.iter().map(|(field, _)| field.as_str()).collect();
+        fields.join("\n")
+    }
+
     /// The name of a result's column, which no axis has.
     fn result_name(&self, name: &str) -> String {
         let is_taken = name == KEY || name == ERROR || self.axes.iter().any(|(_, axis)| axis.name == name);
@@ -129,7 +135,8 @@ impl Table {
         let has = |(name, value): &(&str, String)| file.metadata(name) == Some(value);
         let columns = file.schema();
         let has_axis = |(_, axis): &(String, Column)| columns.contains(axis);
-        if !self.origin.iter().all(has) || !self.axes.iter().all(has_axis) {
+        let has_axes = file.metadata(AXES) == Some(&self.fields());
+        if !has_axes || !self.origin.iter().all(has) || !self.axes.iter().all(has_axis) {
             return Err(PartError::OtherPlan);
         }
         let mut columns = file.columns(&[KEY, ERROR])?.into_iter().map(|column| column.cells);

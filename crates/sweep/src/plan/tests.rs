@@ -133,6 +133,40 @@ fn an_error_has_the_line_of_its_axis_or_field() {
     check("[60, 70.5]", "[60, 1e99]");
     check("lanes = 8", "lanes = 33");
     check("lanes = 8", "lanes = \"x\"");
+    // A table that base lacks is of the axis.
+    let text = format!("{text}\n\"enginee.gap_ns\" = [1.0]\n");
+    let told = told(&text);
+    assert!(told.starts_with(&format!("x.toml:{}: ", text.lines().count())), "{told}");
+}
+
+const ARRAY: &str = include_str!("../../../../experiments/flash-array.toml");
+
+/// A plan of a host with a flash array, which has several loads. The line of the axis is its last.
+fn of_loads(axis: &str) -> String {
+    let base =
+        ARRAY.split_once("\n[").map(|(top, tables)| (top.replace("what =", "#"), format!("\n[{tables}")));
+    let (top, tables) = base.unwrap();
+    let tables =
+        tables.replace("\n[[", "\n[[base.").replace("\n[", "\n[base.").replace("[base.[base.", "[[base.");
+    format!("what = \"x\"\n[base]\n{top}{tables}\n[axes]\n{axis}\n")
+}
+
+#[test]
+fn an_element_of_a_list_has_the_line_of_its_axis() {
+    read(&of_loads("\"loads.0.threads\" = [1, 2]"));
+    for axis in [
+        "\"loads.0.threads\" = [1, \"x\"]",
+        "\"loads.0.threads\" = [1, 2.5]",
+        "\"loads.0.threads\" = [1, 0]",
+        "\"loads.0.threadz\" = [1]",
+        "\"loads.00.threads\" = [1]",
+        "\"loads.+0.threads\" = [1]",
+        "\"loads.99.threads\" = [1]",
+    ] {
+        let text = of_loads(axis);
+        let told = told(&text);
+        assert!(told.starts_with(&format!("x.toml:{}: ", text.lines().count())), "{axis}: {told}");
+    }
 }
 
 /// Seeds that lie as far apart as a point's runs, or points of one run each, share none.
