@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from iotoll._simulation import simulate
+from iotoll._simulation import plain, simulate
 from iotoll.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class Predictions:
 
     def _changes(self, place: int, point: Mapping[str, Number]) -> str:
         """All changes of the file, as JSON: figures for which they are equal share a simulation. Those of the figure itself come first."""
-        return json.dumps({**point, **self._figures[place].changes}, sort_keys=True, allow_nan=False)
+        changes = {**point, **self._figures[place].changes}
+        return json.dumps({field: plain(field, value) for field, value in changes.items()}, sort_keys=True)
 
     def _simulate(self, changes: str) -> Union[dict[str, Any], Failed]:
         try:

@@ -60,7 +60,7 @@ def iova(
     ['percpu']
     """
     asked = dict(locals())
-    given = [f"{name}={value!r}" for name, value in asked.items() if value not in (None, False)]
+    given = [f"{name}={value!r}" for name, value in asked.items() if value is not None and value is not False]
     command = f"iotoll.bench.iova({', '.join(given)})"
     date = datetime.now(timezone.utc).date().isoformat()
     document: dict[str, Any] = json.loads(_iotoll.measure_iova(asked, [command], date))
