@@ -87,11 +87,6 @@ def test_changes_of_what_is_no_field_are_refused(changes: dict[str, Any]) -> Non
         iotoll.model.run((EXPERIMENTS / "engine.toml").read_text(), **changes)
 
 
-def test_numbers_that_no_file_has_are_refused() -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        iotoll.model.run((EXPERIMENTS / "engine.toml").read_text(), **{"engine.gap_ns": float("inf")})
-
-
 def test_what_can_not_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(iotoll.errors.ExperimentError, match="No such file") as raised:
         iotoll.model.run(tmp_path / "absent.toml")
