@@ -1,10 +1,10 @@
 //! `iotoll fleet`: inspects many captures on all cores, and writes tables of them as Parquet files.
 
 use crate::cli::{Fleet, FleetCommand, FleetReport, FleetTables};
+use crate::count_progress::CountProgress;
 use crate::date;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::progress::CountProgress;
 use crate::whole_file::WholeFile;
 use ::fleet::{FinishedInputs, Input, Inputs, Inspected, Rows, Summary, Tables, TablesFolder, Unlisted};
 use rayon::prelude::*;

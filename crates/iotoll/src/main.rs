@@ -11,6 +11,8 @@ mod complete;
 #[cfg(test)]
 #[path = "../../../tests/console.rs"]
 mod console;
+#[cfg(any(feature = "fleet", feature = "sweep"))]
+mod count_progress;
 mod date;
 mod everything;
 mod flame_file;

@@ -1,10 +1,10 @@
 //! `iotoll sweep`: runs a model at every point of a plan on all cores, and writes the results as Parquet files.
 
 use crate::cli::{Sweep, SweepCommand, SweepPoints, SweepReport};
+use crate::count_progress::CountProgress;
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
-use crate::progress::CountProgress;
 use crate::whole_file::WholeFile;
 use ::sweep::{Key, Plan, Results, ResultsFolder, Row, Summary, Table};
 use anyhow::{Context, bail};
