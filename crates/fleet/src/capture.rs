@@ -3,7 +3,6 @@
 use crate::document::Inspected;
 use crate::input::Input;
 use host::diagnose::Basis;
-use host::facts::host_name;
 use host::tree::OpenError;
 use host::{Host, Inspection, NoFacts, Tree};
 use inspection::{Document, SCHEMA};
@@ -88,13 +87,19 @@ impl InputError {
 /// # Errors
 /// [`InputError::NoFacts`] if it is no host, [`InputError::Model`] if a model of one of its areas fails
 pub fn inspect(tree: &Tree, path: &str, made_by: &str) -> Result<Document, InputError> {
-    let path = || path.to_owned();
+    document_of(read_host(tree, path)?, path, made_by)
+}
+
+fn read_host(tree: &Tree, path: &str) -> Result<Host, InputError> {
     let host = Host::read(tree).expect_facts();
-    let host = host.map_err(|source| InputError::NoFacts { path: path(), source })?;
-    let areas = model::area_forecasts(&host);
-    let areas = areas.map_err(|source| InputError::Model { path: path(), source: Box::new(source) })?;
+    host.map_err(|source| InputError::NoFacts { path: path.to_owned(), source })
+}
+
+fn document_of(host: Host, path: &str, made_by: &str) -> Result<Document, InputError> {
+    let failed = |source| InputError::Model { path: path.to_owned(), source: Box::new(source) };
+    let areas = model::area_forecasts(&host).map_err(failed)?;
     let inspection = Inspection::with_basis(host, Basis { areas: &areas, ..Basis::default() });
-    Ok(Document::new(&inspection, made_by, &path(), None))
+    Ok(Document::new(&inspection, made_by, path, None))
 }
 
 /// What was read of an input.
@@ -120,8 +125,9 @@ impl Capture {
     }
 
     fn of_tree(tree: Tree, path: &str, made_by: &str) -> Result<Self, InputError> {
-        let host_name = host_name::read(&tree).map(|name| name.value);
-        let document = inspect(&tree, path, made_by)?;
+        let host = read_host(&tree, path)?;
+        let host_name = host.platform.host_name.as_ref().map(|name| name.value.clone());
+        let document = document_of(host, path, made_by)?;
         let inspected = serde_json::to_value(&document).and_then(serde_json::from_value);
         let inspected =
             inspected.map_err(|source| InputError::NoDocument { path: path.to_owned(), source })?;

@@ -210,8 +210,8 @@ fn rows_of<'a, 't, T>(all: &'a ByCapture<'t, T>, row: &'a HostRow) -> &'a [&'t T
 fn names(adapters: &[AdapterRow]) -> BTreeMap<&str, &str> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for (model, name) in adapters.iter().filter_map(|row| Some((row.model.as_str(), row.name.as_deref()?))) {
-        let first = names.entry(model).or_insert(name);
-        *first = name.min(*first);
+        let least = names.entry(model).or_insert(name);
+        *least = name.min(*least);
     }
     names
 }

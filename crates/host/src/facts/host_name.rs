@@ -11,14 +11,14 @@ const BYTES_MAX: usize = 64;
 const UNNAMED: [&str; 3] = ["localhost", "localhost4", "localhost6"];
 
 /// The name, from the first file that has one.
-pub fn read(tree: &Tree) -> Option<Cited<String>> {
+pub(super) fn read(tree: &Tree) -> Option<Cited<String>> {
     FILES.iter().filter_map(|file| tree.value(file)).find(|name| is_of_one_host(&name.value))
 }
 
 /// Whether a text can be the name of one host alone. Hosts that nobody has named are all called `localhost`, and `(none)` until they have started.
 fn is_of_one_host(text: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let first = text.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let first = text.split_once('.').map_or(text, |(first, _)| first).to_ascii_lowercase();
     (1..=BYTES_MAX).contains(&text.len()) && text.bytes().all(is_name) && !UNNAMED.contains(&first.as_str())
 }
 

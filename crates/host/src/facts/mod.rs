@@ -11,7 +11,7 @@ pub mod device_memory;
 pub mod fault;
 pub mod function;
 pub mod host_encryption;
-pub mod host_name;
+mod host_name;
 pub mod hypervisor;
 pub mod interrupts;
 pub mod invalidation_error;
