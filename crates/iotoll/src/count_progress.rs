@@ -9,6 +9,7 @@ use std::time::Instant;
 /// Progress through a number of things: a bar on a terminal, elsewhere a line every [`LINE_INTERVAL`]. Dropping it clears the bar.
 pub(crate) struct CountProgress {
     things: &'static str,
+    all: usize,
     bar: ProgressBar,
     next_line: Instant,
 }
@@ -19,7 +20,7 @@ impl CountProgress {
         let style = format!("{{bar:30}} {{percent:>3}} % {{pos}}/{{len}} {things} {{elapsed}}, {{eta}} left");
         let bar = ProgressBar::new(all as u64).with_finish(ProgressFinish::AndClear);
         bar.set_style(ProgressStyle::with_template(&style)?);
-        Ok(Self { things, bar, next_line: Instant::now() + LINE_INTERVAL })
+        Ok(Self { things, all, bar, next_line: Instant::now() + LINE_INTERVAL })
     }
 
     /// Another thing is done.
@@ -32,8 +33,8 @@ impl CountProgress {
         if io::stderr().is_terminal() || Instant::now() < self.next_line {
             return;
         }
-        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-        output::print_note(&format!("iotoll: {done} of {all} {}, {errors} with errors", self.things));
+        let Self { things, all, bar, .. } = self;
+        output::print_note(&format!("iotoll: {} of {all} {things}, {errors} with errors", bar.position()));
         self.next_line = Instant::now() + LINE_INTERVAL;
     }
 }

@@ -106,8 +106,7 @@ impl FileEvidence {
         let evidence: BTreeMap<&str, &Evidence> =
             parameters.iter().map(|one| (one.name.as_str(), &one.evidence)).collect();
         let shipped = origins.leaves(&TomlText::new(example.text, example.name).read()?);
-        // The file was read before, so it is TOML.
-        let given = origins.leaves(&TomlText::new(text, "").read().unwrap_or_default());
+        let given = origins.leaves(&TomlText::new(text, "the file").read()?);
         let mut values = EvidenceShare::default();
         for (path, value) in &given {
             if let Some(price) = prices.iter().find(|price| price.key == *path) {

@@ -384,8 +384,7 @@ fn set_inner(inner: &mut toml::Value, field: &str, value: toml::Value) -> bool {
     match inner {
         toml::Value::Table(inner) => set_field(inner, field, value),
         toml::Value::Array(list) => {
-            let (place, below) =
-                field.split_once('.').map_or((field, None), |(place, below)| (place, Some(below)));
+            let (place, below) = outermost(field);
             let Some(element) = list_place(place).and_then(|place| list.get_mut(place)) else { return false };
             match below {
                 Some(below) => set_inner(element, below, value),
@@ -404,9 +403,14 @@ fn list_place(number: &str) -> Option<usize> {
     number.parse().ok().filter(|place: &usize| place.to_string() == number)
 }
 
+/// The outermost part of a dotted name, and what is left.
+fn outermost(field: &str) -> (&str, Option<&str>) {
+    field.split_once('.').map_or((field, None), |(above, below)| (above, Some(below)))
+}
+
 /// Whether a table has a field.
 fn has_field(table: &toml::Table, field: &str) -> bool {
-    let (above, below) = field.split_once('.').map_or((field, None), |(above, below)| (above, Some(below)));
+    let (above, below) = outermost(field);
     match (table.get(above), below) {
         (Some(toml::Value::Table(inner)), Some(below)) => has_field(inner, below),
         (value, _) => value.is_some(),

@@ -5,7 +5,7 @@
 use crate::{TomlProblem, TomlText};
 use serde::de::DeserializeOwned;
 
-/// The text of a table. Nobody sees it, so what is wrong is told with the field instead of the line.
+/// A TOML table written as a text. Errors name the field instead of a line, since the user has never seen this text.
 ///
 /// ```
 /// use toll::WrittenTable;
@@ -40,7 +40,7 @@ impl WrittenTable {
     pub fn of(table: &toml::Table) -> Result<Self, FieldProblem> {
         let written = toml::to_string(table)
             .map_err(|error| FieldProblem { field: String::new(), problem: error.to_string() })?;
-        // What the outermost table lacks is an error at the first line, in which so no field begins.
+        // An empty first line, to which errors about the outermost table belong: no field begins there.
         Ok(Self(format!("\n{written}")))
     }
 
@@ -59,6 +59,7 @@ impl WrittenTable {
 
     /// The same problem, with the field that begins at its line.
     pub fn in_table(&self, TomlProblem { line, problem, .. }: TomlProblem) -> FieldProblem {
+        // Where no field begins, it is about the outermost table, whose name is empty.
         FieldProblem { field: TomlText::new(&self.0, "").field_at(line).unwrap_or_default(), problem }
     }
 }
