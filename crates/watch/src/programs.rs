@@ -325,7 +325,8 @@ fn find_context(code: &mut Assembler, tables: Tables<'_>, done: Label) {
 /// R7 and R9.
 fn drop_unseen(code: &mut Assembler, number: usize, tables: Tables<'_>) {
     let runs = code.label();
-    // Outside of all functions, too, and as long: what a call costs is measured there.
+    // A call within no other takes this way, too, though it has no such frame: what watching adds to a call is measured on one, so a nested
+    // call must not take longer.
     code.load(R9, R8, 0);
     code.jump_if(R9, Condition::Above, DEPTH_MAX, runs);
     frame_at(code, R3, R9);
