@@ -3,6 +3,7 @@
 use crate::toml_value::ParsedValue;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The text of a TOML file, and its name for errors.
@@ -61,7 +62,8 @@ impl<'t> TomlText<'t> {
         TomlProblem { file: self.file.to_owned(), line, problem }
     }
 
-    /// The line of a field, by its dotted name. If it is missing, the line of the innermost table that exists.
+    /// The line of a field, by its dotted name, in which numbers name elements of lists, from 0. If it is missing, the line of the innermost
+    /// table that exists.
     pub fn line_of(self, field: &str) -> usize {
         let names: Vec<&str> = field.split('.').collect();
         self.line_of_names(&names)
@@ -75,7 +77,6 @@ impl<'t> TomlText<'t> {
     /// The line of a field with this value. It finds the right table of an array of tables.
     pub fn line_of_value(self, field: &str, value: &str) -> usize {
         let names: Vec<&str> = field.split('.').collect();
-        let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
         self.find_line(&names, |written| {
             let written = written.trim_matches(['"', '\'']);
             written == value || number(written).is_some_and(|written| Some(written) == number(value))
@@ -116,13 +117,26 @@ impl<'t> TomlText<'t> {
     }
 }
 
+/// A number as TOML writes it.
+fn number(written: &str) -> Option<f64> {
+    let digits = written.replace('_', "");
+    let of_radix = |prefix, radix| {
+        let digits = digits.strip_prefix(prefix)?;
+        i64::from_str_radix(digits, radix).ok().map(|number| number as f64)
+    };
+    [("0x", 16), ("0o", 8), ("0b", 2)]
+        .into_iter()
+        .find_map(|(prefix, radix)| of_radix(prefix, radix))
+        .or_else(|| digits.parse().ok())
+}
+
 /// The byte where a field was found, or the innermost table of its name that exists.
 enum Found {
     Field(usize),
     Table(usize),
 }
 
-/// Finds a field in a table. In an array of tables, finds the first table in which the field's value `matches`.
+/// Finds a field in a table. Of an array of tables, a number names one; without, it is the first in which the field's value `matches`.
 fn find_field(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>) -> bool) -> Option<Found> {
     let (name, rest) = names.split_first()?;
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
@@ -130,14 +144,27 @@ fn find_field(table: &DeTable<'_>, names: &[&str], matches: &dyn Fn(Range<usize>
     let inner = match value.get_ref() {
         _ if rest.is_empty() => return Some(Found::Field(at)),
         DeValue::Table(inner) => find_field(inner, rest, matches),
-        DeValue::Array(elements) => elements.iter().find_map(|element| {
-            let DeValue::Table(inner) = element.get_ref() else { return None };
-            find_field(inner, rest, matches)
-                .filter(|found| matches!(found, Found::Field(_)) && has_value(inner, rest, matches))
-        }),
+        DeValue::Array(elements) => match rest[0].parse::<usize>() {
+            Ok(place) => elements.get(place).map(|element| find_in_element(element, &rest[1..], matches)),
+            Err(_) => elements.iter().find_map(|element| {
+                let DeValue::Table(inner) = element.get_ref() else { return None };
+                find_field(inner, rest, matches)
+                    .filter(|found| matches!(found, Found::Field(_)) && has_value(inner, rest, matches))
+            }),
+        },
         _ => None,
     };
     Some(inner.unwrap_or(Found::Table(at)))
+}
+
+/// Finds a field in an element of an array, or the element itself.
+fn find_in_element(
+    element: &Spanned<DeValue<'_>>,
+    names: &[&str],
+    matches: &dyn Fn(Range<usize>) -> bool,
+) -> Found {
+    let DeValue::Table(inner) = element.get_ref() else { return Found::Field(element.span().start) };
+    find_field(inner, names, matches).unwrap_or(Found::Table(element.span().start))
 }
 
 /// The name of the innermost field that `begins` where it is asked for.
@@ -246,6 +273,30 @@ mod tests {
             (text.line_of_value("loads.share", "0.5"), text.line_of_value("loads.share", "9")),
             (2, 1)
         );
+        let radixes = TomlText::new("[[a]]\nb = 0x1_f\n[[a]]\nb = 0b11\n[[a]]\nb = 0o17\n", "x");
+        let line = |value| radixes.line_of_value("a.b", value);
+        assert_eq!((line("31"), line("3"), line("15"), line("16")), (2, 4, 6, 1));
+    }
+
+    #[test]
+    fn a_number_names_an_element() {
+        let text = TomlText::new(
+            "[[loads]]\nshare = 0.5\n[[loads]]\nshare = 7\n[loads.sizes]\nio = 1\n[list]\nsome = [\n1,\n{ a = 2 },\n]\n",
+            "x.toml",
+        );
+        for (field, line) in [
+            ("loads.0.share", 2),
+            ("loads.1.share", 4),
+            ("loads.1.sizes.io", 6),
+            ("loads.1.none", 3),
+            ("loads.0", 1),
+            ("loads.1", 3),
+            ("loads.2.share", 1),
+            ("list.some.0", 9),
+            ("list.some.1.a", 10),
+        ] {
+            assert_eq!(text.line_of(field), line, "{field}");
+        }
     }
 
     #[test]
