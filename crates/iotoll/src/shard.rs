@@ -24,6 +24,12 @@ impl Shard {
         format!("{}-of-{}", self.index, self.count)
     }
 
+    /// What it has of the whole, for people: `, 5 of shard 0/4`. Nothing if it is the whole.
+    #[cfg(any(feature = "fleet", feature = "sweep"))]
+    pub(crate) fn share(self, number: usize) -> String {
+        if self.count == 1 { String::new() } else { format!(", {number} of shard {self}") }
+    }
+
     /// Whether it has what has this hash.
     #[cfg(feature = "fleet")]
     pub(crate) fn has(self, hash: u64) -> bool {

@@ -24,6 +24,23 @@ const CHECKED_AT_ONCE: usize = 1 << 14;
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.sweep/1";
 
+/// The version of the layout of the report's document.
+pub(crate) const REPORT_SCHEMA: &str = "iotoll.sweep-report/1";
+
+/// What `iotoll sweep report --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    /// `iotoll.sweep-report/1`
+    schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
+    /// The folder of the results.
+    results: String,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
 /// What `iotoll sweep --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -75,7 +92,7 @@ pub(crate) fn run(args: &Sweep) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Prints the page of a sweep, and writes it as HTML; writes all its rows as one file.
+/// Prints the page or document of a sweep, and writes the page as HTML; writes all its rows as one file.
 fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
     let results = Results::open(ResultsFolder::parts_in(&args.folder)?)
         .with_context(|| format!("can't read the results in {}", args.folder.display()))?;
@@ -86,11 +103,17 @@ fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
         results.merge(&mut file, program_version()).with_context(|| path.display().to_string())?;
         file.save()?;
     }
-    let page = report::sweep_summary(&summary, &args.folder.display().to_string());
+    let folder = args.folder.display().to_string();
+    let page = report::sweep_summary(&summary, &folder);
     if let Some(path) = &args.html {
         WholeFile::write(path, report::html(&page, "iotoll · sweep", program_version()).as_bytes())?;
     }
-    output::print_page(&page)?;
+    if args.json {
+        let made_by = program_version();
+        output::print_json(&Report { schema: REPORT_SCHEMA, made_by, results: folder, summary: &summary })?;
+    } else {
+        output::print_page(&page)?;
+    }
     Ok(Outcome::Fine)
 }
 
@@ -222,10 +245,11 @@ fn print_summary(
             if errors_before > 0 { format!(", {errors_before} of them with errors") } else { String::new() };
         let seconds = elapsed.as_secs_f64();
         output::print_text(&format!(
-            "{points} points, {points_of_shard} of shard {}: {skipped} finished before{before}, {done} done in {seconds:.1} s, \
-             {errors} with errors\n\
-             {parts_written} parts written to {out}",
-            args.shard
+            "{}{}: {skipped} finished before{before}, {done} done in {seconds:.1} s, {errors} with errors\n\
+             {} written to {out}",
+            report::count(usize::try_from(points)?, "point"),
+            args.shard.share(points_of_shard),
+            report::count(parts_written, "part"),
         ))?;
     }
     Ok(if counts.errors + counts.errors_before > 0 { Outcome::Findings } else { Outcome::Fine })

@@ -278,6 +278,11 @@ fn a_report_shows_a_figure_by_each_axis_and_merges_parts() {
         assert!(said.contains(expected), "{expected} is not in {said}");
     }
     assert!(fs::read_to_string(&html).unwrap().contains("latency_mean_ns by iommu.entries"));
+    let written = document(&report(&["--json"]));
+    assert_eq!((&written["schema"], &written["points"]), (&"iotoll.sweep-report/1".into(), &16.into()));
+    let shares = written["figure"]["shares"].as_array().unwrap().iter();
+    let sum: f64 = shares.map(|share| share["share"].as_f64().unwrap()).sum();
+    assert!(sum > 0.5 && sum < 1.0 + 1e-9, "{sum}");
     assert_eq!(rows_of(&merged).len(), 16);
     assert_eq!(rows_of(&merged).into_keys().collect::<Vec<_>>(), rows(&out).into_keys().collect::<Vec<_>>());
     let part = parts(&out).pop().unwrap();

@@ -2,31 +2,36 @@
 
 use crate::page::drawing::{Drawing, Kind, Line, Plot};
 use crate::page::fact::Fact;
-use crate::page::quantity::{count, figure};
+use crate::page::quantity::{count, figure, grouped};
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Page};
 use escape::terminal::plain;
-use sweep::{AxisEffect, AxisValue, Curve, Figure, Group, Range, Summary};
+use sweep::{
+    AxisEffect, AxisValue, Curve, ErrorCount, Figure, Group, Interaction, Range, Summary, VarianceShare,
+};
 use toll::Estimate;
 
 /// Columns for the names of facts.
 const NAMES: usize = 12;
 /// Values of an axis that are shown at most, and errors.
 const ROWS_MAX: usize = 50;
+/// The least share of two axes together that is shown.
+const SHARE_MIN: f64 = 0.001;
 
 /// A sweep on one page. `source` is the folder of its results.
 pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
     let mut page = Page::titled(format!("Sweep: {}", plain(&summary.what)));
-    let failed: usize = summary.errors.values().sum();
+    let failed: usize = summary.errors.iter().map(|error| error.points).sum();
     let of_plan = summary.points_of_plan.filter(|points| *points > summary.points as u64);
-    let missing = of_plan.map(|points| format!(" of {points}: the sweep has not ended")).unwrap_or_default();
-    let points = match failed {
-        0 => format!("{}{missing}, all with a result", count(summary.points, "point")),
-        _ => {
-            let points = count(summary.points, "point");
-            format!("{points}{missing}, {failed} of them with an error instead of a result")
-        }
+    let missing = of_plan.map(|points| format!(" of {}: the sweep has not ended", grouped(points)));
+    let several =
+        (summary.plans > 1).then(|| format!(" of {} plans with other values on the axes", summary.plans));
+    let points = count(summary.points, "point");
+    let ends = match failed {
+        0 => "all with a result".to_owned(),
+        _ => format!("{} of them with an error instead of a result", grouped(failed as u64)),
     };
+    let points = format!("{points}{}, {ends}", missing.or(several).unwrap_or_default());
     page.facts(
         vec![
             Fact::known("results", &plain(source)),
@@ -41,10 +46,20 @@ pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
             count(summary.unsteady, "point")
         ));
     }
+    if summary.plans > 1 {
+        page.remark("`iotoll sweep PLAN --out DIR` tells whether a plan's points are all there.");
+    }
+    if let Some(seeds) = summary.shared_seeds {
+        page.warnings(&[format!(
+            "seeds of some points are closer than the {seeds} that each runs with: points share runs, and intervals are too narrow"
+        )]);
+    }
     add_limits(&mut page, summary);
     if let Some(figure) = &summary.figure {
+        add_shares(&mut page, figure);
         add_effects(&mut page, figure);
         add_curves(&mut page, figure);
+        add_interaction(&mut page, figure);
         add_extremes(&mut page, figure);
         let others: Vec<String> =
             summary.figures.iter().filter(|name| **name != figure.name).map(|name| plain(name)).collect();
@@ -61,8 +76,48 @@ fn add_limits(page: &mut Page, summary: &Summary) {
         return;
     }
     page.heading("What limits");
-    let rows = summary.limits.iter().map(|(limit, points)| row(plain(limit), vec![points.to_string()]));
+    let rows = summary.limits.iter().map(|limit| row(plain(&limit.part), vec![limit.points.to_string()]));
     page.table(Table::with_wrapped_names("part of the machine", &["points"], rows.collect()));
+}
+
+/// Which axes the figure depends on, and how much.
+fn add_shares(page: &mut Page, figure: &Figure) {
+    if figure.shares.len() < 2 {
+        return;
+    }
+    page.heading(format!("What {} depends on", plain(&figure.name)));
+    let is_shown = |share: &&VarianceShare| share.fields.len() == 1 || share.share >= SHARE_MIN;
+    let rows: Vec<Row> = figure
+        .shares
+        .iter()
+        .filter(is_shown)
+        .take(ROWS_MAX)
+        .map(|share| row(plain(&share.fields.join(" and ")), vec![percentage(share.share)]))
+        .collect();
+    page.table(Table::with_wrapped_names("field", &["share of variance"], rows));
+    page.remark(
+        "Shares over this plan's grid: other values on the axes give others. Two fields have what they explain together beyond what each does \
+         alone; what is missing from 100 % is of more than two, or small. Chance between runs counts as such.",
+    );
+}
+
+/// A share: `83 %`, `0.4 %`.
+fn percentage(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
+/// The figure by the two axes that depend on each other most.
+fn add_interaction(page: &mut Page, figure: &Figure) {
+    let Some(table) = &figure.interaction else { return };
+    let Interaction { row_field, column_field, columns, rows } = table;
+    page.heading(format!("{} by {} and {}", plain(&figure.name), plain(row_field), plain(column_field)));
+    let titles: Vec<String> = columns.iter().map(|value| plain(value)).collect();
+    let cell = |median: &Option<f64>| median.map_or_else(|| "no result".to_owned(), self::figure);
+    let rows =
+        rows.iter().take(ROWS_MAX).map(|one| row(plain(&one.value), one.medians.iter().map(cell).collect()));
+    page.table(Table { names: "", wraps_names: true, titles, rows: rows.collect() });
+    page.remark(format!("Columns are values of {}; medians over all other axes.", plain(column_field)));
 }
 
 /// A table for each axis that has several values, and a drawing where these are numbers.
@@ -125,14 +180,14 @@ fn effect_plot(effect: &AxisEffect, figure: &str) -> Option<Drawing> {
 fn add_curves(page: &mut Page, figure: &Figure) {
     let name = plain(&figure.name);
     let line = |curve: &Curve| Line {
-        name: curve.of.as_ref().map_or_else(|| name.clone(), |(_, value)| plain(value)),
-        points: curve.points.iter().map(|(x, estimate)| (*x, estimate.mean)).collect(),
+        name: curve.of.as_ref().map_or_else(|| name.clone(), |of| plain(&of.value)),
+        points: curve.points.iter().map(|point| (point.x, point.figure.mean)).collect(),
     };
     let lines: Vec<Line> = figure.curves.iter().map(line).collect();
     let is_drawn = lines.iter().flat_map(|line| &line.points).all(|(x, y)| *x >= 0.0 && *y >= 0.0);
     if let Some(curve) = figure.curves.first().filter(|_| is_drawn) {
-        if let Some((other, _)) = &curve.of {
-            page.heading(format!("{name} by {} and {}", plain(&curve.x), plain(other)));
+        if let Some(of) = &curve.of {
+            page.heading(format!("{name} by {} and {}", plain(&curve.x), plain(&of.field)));
         }
         page.push(Block::Drawing(plot(lines, &plain(&curve.x), &name)));
     }
@@ -154,16 +209,16 @@ fn add_extremes(page: &mut Page, figure: &Figure) {
     let titles: Vec<&str> = figure
         .extremes
         .first()
-        .map_or_else(Vec::new, |group| group.values.iter().map(|(field, _)| field.as_str()).collect());
+        .map_or_else(Vec::new, |group| group.values.iter().map(|value| value.field.as_str()).collect());
     let mut titles: Vec<String> = titles.into_iter().map(plain).collect();
     titles.push("limit".to_owned());
     let cells = |group: &Group| {
-        let values = group.values.iter().map(|(_, value)| plain(value));
+        let values = group.values.iter().map(|value| plain(&value.value));
         values.chain([group.limit.as_deref().map(plain).unwrap_or_default()]).collect()
     };
     let rows = figure.extremes.iter().map(|group| row(with_interval(&group.figure), cells(group)));
     page.table(Table { names: "figure", wraps_names: true, titles, rows: rows.collect() });
-    let over = match figure.seeds {
+    let over = match (figure.seeds_fewest, figure.seeds_most) {
         (_, 1) => "the runs of each point".to_owned(),
         (fewest, most) if fewest == most => format!("{most} values of seed"),
         (1, most) => {
@@ -191,10 +246,8 @@ fn add_errors(page: &mut Page, summary: &Summary) {
         return;
     }
     page.heading("Points without a result");
-    let mut errors: Vec<(&String, &usize)> = summary.errors.iter().collect();
-    errors.sort_by_key(|(_, points)| std::cmp::Reverse(**points));
-    let rows =
-        errors.iter().take(ROWS_MAX).map(|(error, points)| row(plain(error), vec![points.to_string()]));
+    let cells = |one: &ErrorCount| row(plain(&one.error), vec![one.points.to_string()]);
+    let rows = summary.errors.iter().take(ROWS_MAX).map(cells);
     page.table(Table::with_wrapped_names("error", &["points"], rows.collect()));
 }
 

@@ -38,13 +38,17 @@ mod results;
 mod summary;
 mod table;
 mod value;
+mod variance;
 
 pub use folder::{ResultsFolder, ResultsFolderError};
 pub use key::{Key, NotAKey, version};
 pub use outcome::Row;
 pub use plan::{Axis, POINTS_MAX, Plan, PlanError, PlanPlace, Point, set_field};
 pub use results::{Results, ResultsError};
-pub use summary::{AxisEffect, AxisValue, Curve, Figure, Group, Range, Summary};
+pub use summary::{
+    AxisEffect, AxisValue, Curve, CurvePoint, ErrorCount, FieldValue, Figure, Group, Interaction,
+    InteractionRow, LimitCount, Range, Summary, VarianceShare,
+};
 pub use table::{PartError, Table};
 pub use value::Value;
 

@@ -187,6 +187,16 @@ impl Plan {
         Ok(Key::of(self.version()?, fields))
     }
 
+    /// What the axes' values are known by, in whatever order they are listed.
+    pub(crate) fn grid_key(&self) -> Key {
+        let sorted = |axis: &Axis| {
+            let mut values: Vec<String> = axis.values.iter().map(canonical).collect();
+            values.sort_unstable();
+            (axis.field.clone(), toml::Value::from(values))
+        };
+        Key::of("grid/1", self.axes.iter().map(sorted).collect())
+    }
+
     /// Whether a machine has these values together.
     ///
     /// # Errors
@@ -210,10 +220,11 @@ impl Plan {
             let problem = error.to_string();
             match error {
                 TableError::Value { field, value, expected } => {
-                    PlanError::Value { place: self.place(position, &field), field, value, expected }
+                    let place = self.place(position, &field, Some(&value));
+                    PlanError::Value { place, field, value, expected }
                 }
                 TableError::Form(FieldProblem { field, .. }) => {
-                    PlanError::Machine { place: self.place(position, &field), problem }
+                    PlanError::Machine { place: self.place(position, &field, None), problem }
                 }
             }
         })
@@ -230,28 +241,32 @@ impl Plan {
         })
     }
 
-    /// The line of a field, in the axes or else in the base.
-    fn line_of(&self, field: &str) -> usize {
+    /// The line of a field, in the axes or else in the base. Of elements that have the field, the one with this value is meant.
+    fn line_of(&self, field: &str, value: Option<&str>) -> usize {
         let toml = TomlText::new(&self.text, &self.file);
         let is_varied = |axis: &&Axis| axis.field == field || is_below(field, &axis.field);
         // An element's field is told without its place, and a table that base lacks is one that an axis has made.
         let is_known = has_field(&self.base, field);
         let is_made = |axis: &&Axis| {
-            without_places(&axis.field) == field || (!is_known && is_below(&axis.field, field))
+            (without_places(&axis.field) == field && axis.may_be(value))
+                || (!is_known && is_below(&axis.field, field))
         };
         match self.axes.iter().find(is_varied).or_else(|| self.axes.iter().find(is_made)) {
             Some(axis) => toml.line_of_names(&["axes", &axis.field]),
-            None => toml.line_of(&format!("base.{field}")),
+            None => {
+                let field = format!("base.{field}");
+                value.map_or_else(|| toml.line_of(&field), |value| toml.line_of_value(&field, value))
+            }
         }
     }
 
     /// A point and the line of one of its fields, for errors.
-    fn place(&self, position: u64, field: &str) -> Box<PlanPlace> {
+    fn place(&self, position: u64, field: &str, value: Option<&str>) -> Box<PlanPlace> {
         let mut values: Vec<_> =
             self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
         values.reverse();
         let point = format!("point {position} ({})", values.join(", "));
-        Box::new(PlanPlace { file: self.file.clone(), line: self.line_of(field), point })
+        Box::new(PlanPlace { file: self.file.clone(), line: self.line_of(field, value), point })
     }
 
     /// Checks that a machine has each value of each axis, and that no value is listed twice.
@@ -338,6 +353,11 @@ impl Axis {
             }
             value => value,
         }
+    }
+
+    /// Whether it has this value, if one is known.
+    fn may_be(&self, value: Option<&str>) -> bool {
+        value.is_none_or(|value| self.values.iter().any(|one| Value::from(one).to_string() == value))
     }
 
     fn invalid_field(&self, toml: TomlText<'_>, file: &str, is: &str, expected: &str) -> PlanError {

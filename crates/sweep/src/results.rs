@@ -1,9 +1,9 @@
 //! All parts of a sweep's results.
 
 use crate::key::Key;
-use crate::table::{AXES, BASE, ERROR, KEY, MODEL, PLAN, POINTS, axis_name};
+use crate::table::{AXES, BASE, ERROR, GRID, KEY, MODEL, PLAN, POINTS, axis_name};
 use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ pub struct Results {
     parts: Vec<PathBuf>,
     /// What all parts say in [`METADATA`].
     metadata: [String; 4],
-    /// The points of the plan, as the part with the most of them says.
-    points_of_plan: Option<u64>,
+    /// What tells the plans apart that parts are of, with the points of each; `None` of parts that don't say it.
+    grids: BTreeMap<Option<String>, Option<u64>>,
     /// Those of all parts, without rows.
     columns: Vec<Column>,
 }
@@ -75,17 +75,18 @@ impl Results {
         let metadata = metadata(first, &open(first)?)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut names = HashSet::new();
-        let mut points_of_plan = None;
+        let mut grids = BTreeMap::new();
         for part in &parts {
             let file = open(part)?;
-            points_of_plan = points_of_plan.max(file.metadata(POINTS).and_then(|points| points.parse().ok()));
+            let points = file.metadata(POINTS).and_then(|points| points.parse().ok());
+            grids.insert(file.metadata(GRID).map(ToOwned::to_owned), points);
             // A plan's words may be changed while it runs.
             if self::metadata(part, &file)?[1..] != metadata[1..] {
                 return Err(ResultsError::OtherPlan { first: first.clone(), part: part.clone() });
             }
             columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
         }
-        Ok(Self { parts, metadata, points_of_plan, columns })
+        Ok(Self { parts, metadata, grids, columns })
     }
 
     /// The plan's words.
@@ -98,9 +99,18 @@ impl Results {
         &self.metadata[2]
     }
 
-    /// The points of the plan; `None` where no part says it.
+    /// The points of the plan; `None` where no part says it, or where parts are of several plans.
     pub fn points_of_plan(&self) -> Option<u64> {
-        self.points_of_plan
+        self.only_grid().and_then(|(_, points)| *points)
+    }
+
+    /// How many plans the parts are of: with other values on the same axes.
+    pub fn plans(&self) -> usize {
+        self.grids.len()
+    }
+
+    fn only_grid(&self) -> Option<(&Option<String>, &Option<u64>)> {
+        self.grids.iter().next().filter(|_| self.grids.len() == 1)
     }
 
     /// The fields of the axes.
@@ -166,8 +176,10 @@ impl Results {
     pub fn merge(&self, into: impl Write + Send, made_by: &str) -> Result<(), ResultsError> {
         let mut metadata: Vec<(&str, &str)> =
             METADATA.iter().copied().zip(self.metadata.iter().map(String::as_str)).collect();
-        let points = self.points_of_plan.map(|points| points.to_string());
+        let points = self.points_of_plan().map(|points| points.to_string());
         metadata.extend(points.as_deref().map(|points| (POINTS, points)));
+        let grid = self.only_grid().and_then(|(grid, _)| grid.as_deref());
+        metadata.extend(grid.map(|grid| (GRID, grid)));
         let failed = ResultsError::Merge;
         let mut writer =
             TableWriter::new(into, "sweep", &self.columns, made_by, &metadata).map_err(failed)?;

@@ -1,7 +1,9 @@
 //! A sweep on one page: what limits, and how a figure follows from each axis.
 
 use crate::results::{Results, ResultsError};
+use crate::variance::{self, GridPoint, Share};
 use columns::{Cells, Column};
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use toll::Estimate;
 
@@ -9,13 +11,20 @@ use toll::Estimate;
 const SEED: &str = "seed";
 /// The column that says whether a point's runs were in a steady state.
 const IS_STEADY: &str = "runs_is_steady";
+/// The column that says with how many seeds, from its own on, a point ran.
+const SEEDS: &str = "runs_seeds";
 /// Groups with the least and the greatest figure that are listed.
 const EXTREMES: usize = 5;
 /// Curves that can be told apart in one drawing.
 const CURVES_MAX: usize = 8;
+/// Columns of a table of two axes.
+const COLUMNS_MAX: usize = 12;
+/// The least share of two axes together that is shown in full, if there are others.
+const INTERACTION_MIN: f64 = 0.01;
 
 /// A sweep's results.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The plan's words.
     pub what: String,
@@ -23,14 +32,18 @@ pub struct Summary {
     pub model: String,
     /// Points with a row.
     pub points: usize,
-    /// Points of the plan; `None` if no part says it.
+    /// Points of the plan; `None` if no part says it, or if there are results of several plans.
     pub points_of_plan: Option<u64>,
+    /// How many plans with other values on the same axes the results are of. One that grew is another.
+    pub plans: usize,
+    /// The number of seeds that each point ran with, if seeds of two points are closer than that: they share runs, and intervals are too narrow.
+    pub shared_seeds: Option<u64>,
     /// Points whose result is of no steady state: of runs that ended before the figures stayed as they were.
     pub unsteady: usize,
-    /// Points without a result, by why.
-    pub errors: BTreeMap<String, usize>,
+    /// Points without a result, by why; most first.
+    pub errors: Vec<ErrorCount>,
     /// How many points each part of the machine limits, most first.
-    pub limits: Vec<(String, usize)>,
+    pub limits: Vec<LimitCount>,
     /// All figures that can be asked for.
     pub figures: Vec<String>,
     /// The figure that was asked for; `None` if no point has a figure.
@@ -38,7 +51,8 @@ pub struct Summary {
 }
 
 /// How a figure follows from the axes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Its name, with its unit last.
     pub name: String,
@@ -46,19 +60,60 @@ pub struct Figure {
     pub extremes: Vec<Group>,
     /// The number of groups.
     pub groups: usize,
-    /// Fewest and most seeds of a group.
-    pub seeds: (usize, usize),
+    /// The fewest values of seed that a group has.
+    pub seeds_fewest: usize,
+    /// The most.
+    pub seeds_most: usize,
     /// By axis, without seeds.
     pub effects: Vec<AxisEffect>,
     /// The figure by one axis, for each value of another; none where the sweep has more axes, or no numbers on them.
     pub curves: Vec<Curve>,
+    /// What part of the figure's variance over the grid axes have, greatest first. None if a combination has no result, or figures are the same.
+    pub shares: Vec<VarianceShare>,
+    /// The figure by the two axes that have the greatest share together; none if that is small or there are not two.
+    pub interaction: Option<Interaction>,
+}
+
+/// The share of a figure's variance that one axis has, or two beyond what each has alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VarianceShare {
+    /// The fields of one axis, or of two.
+    pub fields: Vec<String>,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// A figure by two axes, whatever the others are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Interaction {
+    /// The field of the rows.
+    pub row_field: String,
+    /// The field of the columns.
+    pub column_field: String,
+    /// Values of the columns.
+    pub columns: Vec<String>,
+    /// Rows, in order of their values.
+    pub rows: Vec<InteractionRow>,
+}
+
+/// A figure at one value of an axis, by the values of another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InteractionRow {
+    /// The value.
+    pub value: String,
+    /// The median of the figure in each column; null where there is no result.
+    pub medians: Vec<Option<f64>>,
 }
 
 /// Points that differ in their seed alone.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
-    /// The axes' fields with their values, without the seed.
-    pub values: Vec<(String, String)>,
+    /// The axes' values, without the seed.
+    pub values: Vec<FieldValue>,
     /// The figure: over the seeds, or as the point's own runs have it.
     pub figure: Estimate,
     /// The part of the machine that limits; none if the model names none.
@@ -66,7 +121,8 @@ pub struct Group {
 }
 
 /// A figure by the values of an axis, whatever the others are.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisEffect {
     /// The axis's field.
     pub field: String,
@@ -75,7 +131,8 @@ pub struct AxisEffect {
 }
 
 /// A figure at one value of an axis.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisValue {
     /// The value.
     pub value: String,
@@ -88,7 +145,8 @@ pub struct AxisValue {
 }
 
 /// Where figures lie.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Range {
     /// The least.
     pub least: f64,
@@ -99,14 +157,55 @@ pub struct Range {
 }
 
 /// A figure by the numbers of an axis.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// The axis's field.
     pub x: String,
-    /// The other axis's field, and its value; `None` if there is no other.
-    pub of: Option<(String, String)>,
-    /// Numbers of the axis, and the figure.
-    pub points: Vec<(f64, Estimate)>,
+    /// The other axis's value; `None` if there is no other.
+    pub of: Option<FieldValue>,
+    /// By the axis.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A figure at a number.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CurvePoint {
+    /// The axis's number.
+    pub x: f64,
+    /// The figure.
+    pub figure: Estimate,
+}
+
+/// How many points a part of the machine limits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LimitCount {
+    /// The part.
+    pub part: String,
+    /// The points.
+    pub points: usize,
+}
+
+/// How many points have no result for the same reason.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorCount {
+    /// Why.
+    pub error: String,
+    /// The points.
+    pub points: usize,
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FieldValue {
+    /// The field.
+    pub field: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// The values of an axis that were seen, in order of their first row.
@@ -140,7 +239,7 @@ impl Summary {
         let fixed = results.fixed_columns();
         let ends = name.map(|name| [name.to_owned(), format!("{name}_low"), format!("{name}_high")]);
         let mut names: Vec<&str> = fixed.iter().map(String::as_str).collect();
-        names.extend(["limit", IS_STEADY]);
+        names.extend(["limit", IS_STEADY, SEEDS]);
         names.extend(ends.iter().flatten().map(String::as_str));
         results.each_part(&names, |columns| {
             samples.add(&columns, name, seed);
@@ -148,16 +247,22 @@ impl Summary {
         })?;
         let figure =
             name.filter(|_| !samples.samples.is_empty()).map(|name| samples.figure(name, &axes, seed));
-        let mut limits: Vec<(String, usize)> =
-            samples.limits.texts.iter().cloned().zip(samples.limited.iter().copied()).collect();
-        limits.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
+        let limit = |(part, points): (&String, &usize)| LimitCount { part: part.clone(), points: *points };
+        let mut limits: Vec<LimitCount> =
+            samples.limits.texts.iter().zip(&samples.limited).map(limit).collect();
+        limits.sort_by_key(|limit| std::cmp::Reverse(limit.points));
+        let error = |(error, points)| ErrorCount { error, points };
+        let mut errors: Vec<ErrorCount> = samples.errors.into_iter().map(error).collect();
+        errors.sort_by_key(|error| std::cmp::Reverse(error.points));
         Ok(Self {
             what: results.what().to_owned(),
             model: results.model().to_owned(),
             points: samples.points,
             points_of_plan: results.points_of_plan(),
+            plans: results.plans(),
+            shared_seeds: seed.and_then(|seed| samples.axes[seed].shared_seeds(samples.seeds_max)),
             unsteady: samples.unsteady,
-            errors: samples.errors,
+            errors,
             limits,
             figures: results.figures().into_iter().map(ToOwned::to_owned).collect(),
             figure,
@@ -170,6 +275,8 @@ impl Summary {
 struct Samples {
     points: usize,
     unsteady: usize,
+    /// The most seeds that a point ran with.
+    seeds_max: u64,
     errors: BTreeMap<String, usize>,
     axes: Vec<Values>,
     limits: Values,
@@ -191,10 +298,12 @@ impl Samples {
         for row in 0..rows {
             self.points += 1;
             // Also of a point with an error: a value without any result is shown as that.
-            let places = (0..self.axes.len()).filter(|place| Some(*place) != seed).map(|place| {
-                let value = columns.get(place).and_then(|column| text(&column.cells, row));
-                self.axes[place].place(value.unwrap_or_default())
-            });
+            let place = |(axis, values): (usize, &mut Values)| {
+                let value = columns.get(axis).and_then(|column| text(&column.cells, row));
+                let place = values.place(value.unwrap_or_default());
+                (Some(axis) != seed).then_some(place)
+            };
+            let places = self.axes.iter_mut().enumerate().filter_map(place);
             let places = places.collect();
             if let Some(error) = column("error").and_then(|errors| text(&errors.cells, row)) {
                 *self.errors.entry(error).or_default() += 1;
@@ -204,6 +313,7 @@ impl Samples {
             if matches!(is_steady, Some(Cells::Flag(flags)) if flags.get(row) == Some(&Some(false))) {
                 self.unsteady += 1;
             }
+            self.seeds_max = self.seeds_max.max(number(SEEDS, row).map_or(0, |seeds| seeds as u64));
             let limit = column("limit")
                 .and_then(|limits| text(&limits.cells, row))
                 .map(|limit| self.limits.place(limit));
@@ -224,18 +334,15 @@ impl Samples {
         let own: Vec<usize> = (0..axes.len()).filter(|place| Some(*place) != seed).collect();
         let fields: Vec<String> = own.iter().map(|place| axes[*place].to_owned()).collect();
         let values: Vec<&Values> = own.iter().map(|place| &self.axes[*place]).collect();
-        let (groups, seeds) = grouped(std::mem::take(&mut self.samples));
+        let (groups, (seeds_fewest, seeds_most)) = grouped(std::mem::take(&mut self.samples));
         let limit = |place: u32| self.limits.texts[place as usize].clone();
+        let of_sample = |sample: &Sample| {
+            let texts =
+                sample.places.iter().zip(&values).map(|(place, values)| &values.texts[*place as usize]);
+            fields.iter().zip(texts).map(|(field, value)| FieldValue::of(field, value)).collect()
+        };
         let group = |sample: &Sample| Group {
-            values: (fields.iter().cloned())
-                .zip(
-                    sample
-                        .places
-                        .iter()
-                        .zip(&values)
-                        .map(|(place, values)| values.texts[*place as usize].clone()),
-                )
-                .collect(),
+            values: of_sample(sample),
             figure: sample.figure,
             limit: sample.limit.map(limit),
         };
@@ -255,13 +362,20 @@ impl Samples {
                 .map(|place| effect(&groups, axis, place, values[axis], &limit))
                 .collect(),
         });
+        let points: Vec<GridPoint<'_>> =
+            groups.iter().map(|group| (&*group.places, group.figure.mean)).collect();
+        let sizes: Vec<usize> = values.iter().map(|values| values.texts.len()).collect();
+        let shares = variance::shares(&points, &sizes);
         Figure {
             name: name.to_owned(),
             extremes,
             groups: groups.len(),
-            seeds,
+            seeds_fewest,
+            seeds_most,
             effects: effects.collect(),
             curves: curves(&groups, &fields, &values),
+            interaction: interaction(&groups, &fields, &values, &shares),
+            shares: shares.iter().map(|share| share.named(&fields)).collect(),
         }
     }
 }
@@ -305,6 +419,54 @@ fn effect(
     }
 }
 
+impl FieldValue {
+    fn of(field: &str, value: &str) -> Self {
+        Self { field: field.to_owned(), value: value.to_owned() }
+    }
+}
+
+impl Share {
+    fn named(&self, fields: &[String]) -> VarianceShare {
+        let axes = [Some(self.axes.0), self.axes.1].into_iter().flatten();
+        VarianceShare { fields: axes.map(|axis| fields[axis].clone()).collect(), share: self.share }
+    }
+}
+
+/// The figure by the two axes whose share together is the greatest.
+fn interaction(
+    groups: &[Sample],
+    fields: &[String],
+    values: &[&Values],
+    shares: &[Share],
+) -> Option<Interaction> {
+    let together = |share: &Share| share.axes.1.map(|other| (share.axes.0, other, share.share));
+    let is_shown = |(.., share): &(usize, usize, f64)| *share >= INTERACTION_MIN || fields.len() == 2;
+    let (one, other, _) = shares.iter().find_map(together).filter(is_shown)?;
+    let by_values = |axis: &usize| values[*axis].texts.len();
+    let (rows, columns) = if by_values(&one) >= by_values(&other) { (one, other) } else { (other, one) };
+    if by_values(&columns) > COLUMNS_MAX {
+        return None;
+    }
+    let mut figures: HashMap<(u32, u32), Vec<f64>> = HashMap::new();
+    for group in groups {
+        figures.entry((group.places[rows], group.places[columns])).or_default().push(group.figure.mean);
+    }
+    figures.values_mut().for_each(|figures| figures.sort_by(f64::total_cmp));
+    let median =
+        |row, column| figures.get(&(row, column)).and_then(|figures| Some(Range::of(figures)?.median));
+    let text = |axis: usize, place: u32| values[axis].texts[place as usize].clone();
+    let row = |row| InteractionRow {
+        value: text(rows, row),
+        medians: values[columns].in_order().map(|column| median(row, column)).collect(),
+    };
+    Some(Interaction {
+        row_field: fields[rows].clone(),
+        column_field: fields[columns].clone(),
+        columns: values[columns].in_order().map(|column| text(columns, column)).collect(),
+        rows: values[rows].in_order().map(row).collect(),
+    })
+}
+
 impl Range {
     /// Of figures in their order.
     fn of(figures: &[f64]) -> Option<Self> {
@@ -330,12 +492,13 @@ fn curves(groups: &[Sample], fields: &[String], values: &[&Values]) -> Vec<Curve
         let of_line = groups
             .iter()
             .filter(|group| line.zip(other).is_none_or(|(line, other)| group.places[other] == line));
-        let mut points: Vec<(f64, Estimate)> =
-            of_line.map(|group| (numbers[group.places[x] as usize], group.figure)).collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let point =
+            |group: &Sample| CurvePoint { x: numbers[group.places[x] as usize], figure: group.figure };
+        let mut points: Vec<CurvePoint> = of_line.map(point).collect();
+        points.sort_by(|one, other| one.x.total_cmp(&other.x));
         let of = line
             .zip(other)
-            .map(|(line, other)| (fields[other].clone(), values[other].texts[line as usize].clone()));
+            .map(|(line, other)| FieldValue::of(&fields[other], &values[other].texts[line as usize]));
         Curve { x: fields[x].clone(), of, points }
     };
     match other {
@@ -354,6 +517,13 @@ impl Values {
         self.texts.push(value.clone());
         self.places.insert(value, place);
         place
+    }
+
+    /// So many seeds, if those of two values are the same in part when each has so many from its own on.
+    fn shared_seeds(&self, seeds: u64) -> Option<u64> {
+        let mut first: Vec<i64> = self.texts.iter().filter_map(|text| text.parse().ok()).collect();
+        first.sort_unstable();
+        first.windows(2).any(|pair| pair[1].abs_diff(pair[0]) < seeds).then_some(seeds)
     }
 
     /// All values as numbers; `None` if one is none.

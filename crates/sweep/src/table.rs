@@ -15,6 +15,8 @@ pub(crate) const MODEL: &str = "iotoll.model";
 pub(crate) const BASE: &str = "iotoll.base";
 /// How many points the plan had. It grows with the plan.
 pub(crate) const POINTS: &str = "iotoll.points";
+/// What tells plans apart that differ in the axes' values alone.
+pub(crate) const GRID: &str = "iotoll.grid";
 /// The columns of every part, besides those of the axes.
 pub(crate) const KEY: &str = "key";
 pub(crate) const ERROR: &str = "error";
@@ -29,6 +31,8 @@ pub struct Table {
     axes: Vec<(String, Column)>,
     /// The plan's points.
     points: u64,
+    /// What its values on the axes are known by.
+    grid: String,
     /// The metadata that are equal in all parts of a folder.
     origin: [(&'static str, String); 2],
 }
@@ -63,6 +67,7 @@ impl Table {
             what: plan.what().to_owned(),
             axes: fields.iter().zip(&first.values).map(axis).collect(),
             points: plan.len(),
+            grid: plan.grid_key().to_string(),
             origin: [(MODEL, plan.version()?.to_owned()), (BASE, plan.base_key()?.to_string())],
         })
     }
@@ -91,6 +96,7 @@ impl Table {
             (model.0, &model.1),
             (base.0, &base.1),
             (POINTS, &points),
+            (GRID, &self.grid),
         ];
         parquet_bytes("sweep", &columns, &self.made_by, &metadata)
     }

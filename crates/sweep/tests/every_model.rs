@@ -150,15 +150,13 @@ fn a_summary_takes_seeds_together_and_each_point_once() {
     let results = results(folder.path(), &plan, &[&rows[..12], &rows[6..]]);
     let summary = Summary::of(&results, Some("transfers_per_second")).unwrap();
     assert_eq!((summary.points, summary.errors.len()), (18, 0));
-    assert_eq!(summary.limits.iter().map(|(_, points)| points).sum::<usize>(), 18);
+    assert_eq!(summary.limits.iter().map(|limit| limit.points).sum::<usize>(), 18);
     let figure = summary.figure.unwrap();
-    assert_eq!((figure.groups, figure.seeds, figure.effects.len()), (6, (3, 3), 2));
+    assert_eq!((figure.groups, figure.seeds_fewest, figure.seeds_most, figure.effects.len()), (6, 3, 3, 2));
     let rate = |row: &Row| number(row, "transfers_per_second");
     let fast = figure.extremes.last().unwrap();
-    assert_eq!(
-        fast.values,
-        [("engine.in_flight_max", "34"), ("iommu.walk_ns", "60")].map(|(a, b)| (a.to_owned(), b.to_owned()))
-    );
+    let of_fast: Vec<_> = fast.values.iter().map(|value| (&*value.field, &*value.value)).collect();
+    assert_eq!(of_fast, [("engine.in_flight_max", "34"), ("iommu.walk_ns", "60")]);
     let of_point = |row: &&Row| {
         row.values == [Value::Integer(34), Value::Integer(60)]
             || row.values[..2] == [Value::Integer(34), Value::Integer(60)]
@@ -177,16 +175,52 @@ fn a_summary_takes_seeds_together_and_each_point_once() {
         ["60", "299", "1200"]
     );
     assert_eq!(
-        figure.curves.iter().map(|curve| curve.of.clone().unwrap().1).collect::<Vec<_>>(),
+        figure.curves.iter().map(|curve| curve.of.clone().unwrap().value).collect::<Vec<_>>(),
         ["1", "34"]
     );
-    let curve: Vec<f64> = figure.curves[1].points.iter().map(|(x, _)| *x).collect();
+    let curve: Vec<f64> = figure.curves[1].points.iter().map(|point| point.x).collect();
     assert_eq!(curve, [60.0, 299.0, 1200.0]);
+    // Those who wait long and have one transfer in flight lose most.
+    let shares: Vec<(String, f64)> =
+        figure.shares.iter().map(|share| (share.fields.join(" "), share.share)).collect();
+    assert_eq!(shares.len(), 3);
+    assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+    let interaction = figure.interaction.unwrap();
+    assert_eq!(
+        (&*interaction.row_field, &*interaction.column_field),
+        ("iommu.walk_ns", "engine.in_flight_max")
+    );
+    assert_eq!(interaction.columns, ["1", "34"]);
+    let row = &interaction.rows[0];
+    assert_eq!((&*row.value, row.medians[1]), ("60", Some(fast.figure.mean)));
     let error = Summary::of(&results, Some("speed")).unwrap_err().to_string();
     assert!(
         error.starts_with("no figure speed; expected one of ") && error.contains("miss_share"),
         "{error}"
     );
+}
+
+/// Parts of two plans, whose points share runs: neither plan can tell.
+#[test]
+fn a_summary_tells_plans_apart_and_seeds_that_are_shared() {
+    let plan = |seeds: &str| {
+        let axes = format!("seed = {seeds}\n\"engine.in_flight_max\" = [1, 34]");
+        read(&with_base(&self::plan("engine.toml", &axes), "seeds = 2\ntransfers = 2000"))
+    };
+    let (one, same, other) = (plan("[1, 3]"), plan("[3, 1]"), plan("[2, 4]"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = Vec::new();
+    let mut add = |plan: &Plan| {
+        let path = folder.path().join(format!("{}.parquet", parts.len()));
+        fs::write(&path, Table::of(plan, "test 1.0").unwrap().parquet_bytes(&rows(plan)).unwrap()).unwrap();
+        parts.push(path);
+        let results = Results::open(parts.clone()).unwrap();
+        let summary = Summary::of(&results, None).unwrap();
+        (summary.plans, summary.points, summary.points_of_plan, summary.shared_seeds)
+    };
+    assert_eq!(add(&one), (1, 4, Some(4), None));
+    assert_eq!(add(&same), (1, 4, Some(4), None));
+    assert_eq!(add(&other), (2, 8, None, Some(2)));
 }
 
 /// The last row of each of these tables was lost, or has no result: a reader must see that.
@@ -201,7 +235,8 @@ fn a_summary_says_what_is_not_there() {
     };
     let summary = of(&rows[..3]);
     assert_eq!((summary.points, summary.points_of_plan, summary.unsteady), (3, Some(4), 0));
-    assert_eq!(summary.figure.unwrap().seeds, (1, 2));
+    let figure = summary.figure.unwrap();
+    assert_eq!((figure.seeds_fewest, figure.seeds_most), (1, 2));
     // All points with 34 transfers in flight have an error.
     for row in rows.iter_mut().filter(|row| row.values[0] == Value::Integer(34)) {
         row.outcome = Err("no window".to_owned());

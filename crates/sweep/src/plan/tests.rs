@@ -169,6 +169,20 @@ fn an_element_of_a_list_has_the_line_of_its_axis() {
     }
 }
 
+/// Which of several elements of base is wrong.
+#[test]
+fn an_element_of_base_has_its_own_line() {
+    let plan = of_loads("\"loads.0.threads\" = [1, 2]");
+    let (base, axes) = plan.split_at(plan.find("\n[axes]").unwrap());
+    let load = &base[base.find("[[base.loads]]").unwrap()..];
+    for wrong in ["threads = 0x0", "threads = \"x\""] {
+        let text = format!("{base}\n{}{axes}", load.replace("threads = 192", wrong));
+        let line = text.lines().position(|line| line == wrong).unwrap() + 1;
+        let told = told(&text);
+        assert!(told.starts_with(&format!("x.toml:{line}: ")), "{line}: {told}");
+    }
+}
+
 /// Seeds that lie as far apart as a point's runs, or points of one run each, share none.
 #[test]
 fn seeds_of_independent_points_are_no_error() {
