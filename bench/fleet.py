@@ -10,6 +10,7 @@ with the files of another kernel. Prints seconds and the largest memory of each 
 
 import argparse
 import io
+import json
 import os
 import resource
 import subprocess
@@ -120,10 +121,9 @@ def main():
         tables = folder / "tables2"
         size = sum(file.stat().st_size for file in tables.rglob("*.parquet"))
         page = folder / "fleet.html"
-        seconds, memory, printed = run([arguments.program, "fleet", "report", str(tables), "--html", str(page)], COLUMNS="160")
-        odd = printed.split("Hosts that differ")[1].split("Findings")[0]
-        missed = [host for host in planted if host not in odd]
-        print(f"iotoll fleet report: {seconds:.2f} s, {memory} MiB; {len(planted) - len(missed)} of {len(planted)} planted hosts are on the page")
+        seconds, memory, printed = run([arguments.program, "fleet", "report", str(tables), "--json", "--html", str(page)])
+        odd = {one["host"] for one in json.loads(printed)["odd"]}
+        print(f"iotoll fleet report: {seconds:.2f} s, {memory} MiB; {len(odd & set(planted))} of {len(planted)} planted hosts are odd")
         print(f"DuckDB, of {size / 1e6:.1f} MB of tables, two threads:")
         ask(tables)
 

@@ -39,9 +39,9 @@ pub use capture::{InputError, inspect};
 pub use folder::{FinishedInputs, TablesFolder, TablesFolderError};
 pub use input::{Input, Inputs, Unlisted};
 pub use part::inputs_of_part;
-pub use summary::{Change, FindingCount, Odd, PathCount, Summary};
+pub use summary::{Change, Failure, FleetFinding, FleetFix, Odd, PathCount, Summary};
 pub use table::{Inspected, Rows, SCHEMA, Table};
-pub use tables::{AdapterRow, ErrorRow, FindingRow, HostRow, Tables, TablesError, complete_parts};
+pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError, complete_parts};
 
 /// The example in the README.
 #[cfg(doctest)]

@@ -1,6 +1,13 @@
 //! A fleet on one page: its adapters by path, its findings, and hosts that differ from their peers or from what they were.
 
+mod failure;
+mod finding;
+
+pub use failure::Failure;
+pub use finding::{FleetFinding, FleetFix};
+
 use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +17,8 @@ const PEERS_MIN: usize = 5;
 const USUAL_OF_TEN: usize = 9;
 
 /// A fleet.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Hosts, each by its newest capture.
     pub hosts: usize,
@@ -18,12 +26,12 @@ pub struct Summary {
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,
-    /// Inputs that were not inspected, nor later, by kind.
-    pub errors: BTreeMap<String, usize>,
+    /// Inputs that were not inspected, nor later, by path.
+    pub errors: Vec<Failure>,
     /// By number of adapters, most first.
     pub paths: Vec<PathCount>,
     /// Worst first, and most frequent first.
-    pub findings: Vec<FindingCount>,
+    pub findings: Vec<FleetFinding>,
     /// Hosts that differ from others of the same machine.
     pub odd: Vec<Odd>,
     /// What became different between captures of a host.
@@ -31,7 +39,8 @@ pub struct Summary {
 }
 
 /// How many adapters have a DMA path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathCount {
     /// The path.
     pub dma_path: String,
@@ -41,21 +50,9 @@ pub struct PathCount {
     pub hosts: usize,
 }
 
-/// How often something was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FindingCount {
-    /// The kind of finding.
-    pub id: String,
-    /// Its severity.
-    pub severity: String,
-    /// Hosts that have it.
-    pub hosts: usize,
-    /// How often, in all hosts.
-    pub findings: usize,
-}
-
 /// Something of a host that is usual for its machine, and that this host has otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Odd {
     /// The host.
     pub host: String,
@@ -74,7 +71,8 @@ pub struct Odd {
 }
 
 /// A difference between two captures of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The host.
     pub host: String,
@@ -117,37 +115,13 @@ impl Summary {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
-            errors: errors(tables, made_by),
+            errors: failure::all(tables, made_by),
             paths: paths(&newest, &adapters),
-            findings: findings_of(&newest, &findings),
+            findings: finding::all(&newest, &findings),
             odd: odd(&all),
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
         }
     }
-}
-
-/// When an input was changed, and whether the rules are those of now: of two rows of the input, the greater one counts.
-type Age = (Option<i64>, bool);
-
-/// How many inputs have an error, by kind. One that was inspected later has none, and one that failed several times has the last one.
-fn errors(tables: &Tables, made_by: &str) -> BTreeMap<String, usize> {
-    let age = |modified_us, rules: &str| -> Age { (modified_us, rules == made_by) };
-    let failed =
-        tables.errors.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), Some(&row.kind)));
-    let inspected = tables.hosts.iter().map(|row| (&row.input, age(row.modified_us, &row.rules), None));
-    let mut newest: HashMap<&String, (Age, Option<&String>)> = HashMap::new();
-    for (input, age, kind) in failed.chain(inspected) {
-        let last = newest.entry(input).or_insert((age, kind));
-        // Of the same age, the inspection counts.
-        if age > last.0 || (age == last.0 && kind.is_none()) {
-            *last = (age, kind);
-        }
-    }
-    let mut errors = BTreeMap::new();
-    for kind in newest.into_values().filter_map(|(_, kind)| kind) {
-        *errors.entry(kind.clone()).or_default() += 1;
-    }
-    errors
 }
 
 /// One row for each capture.
@@ -268,34 +242,6 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
     counts
 }
 
-fn findings_of(newest: &[(&str, &HostRow)], findings: &ByCapture<'_, FindingRow>) -> Vec<FindingCount> {
-    let mut counts: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
-    for (_, row) in newest {
-        let mut here: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for finding in rows_of(findings, row) {
-            *here.entry((&finding.severity, &finding.id)).or_default() += 1;
-        }
-        for (kind, number) in here {
-            let count = counts.entry(kind).or_default();
-            *count = (count.0 + 1, count.1 + number);
-        }
-    }
-    let count = |((severity, id), (hosts, findings)): ((&str, &str), (usize, usize))| FindingCount {
-        id: id.to_owned(),
-        severity: severity.to_owned(),
-        hosts,
-        findings,
-    };
-    let mut counts: Vec<FindingCount> = counts.into_iter().map(count).collect();
-    counts.sort_by_key(|count| (rank(&count.severity), Reverse(count.hosts)));
-    counts
-}
-
-/// The place of a severity, worst first.
-fn rank(severity: &str) -> usize {
-    ["critical", "warning", "note"].iter().position(|known| *known == severity).unwrap_or(3)
-}
-
 /// What differs from all other peers, or from at least nine of ten.
 fn odd(all: &[(&str, &HostRow, Features)]) -> Vec<Odd> {
     let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
@@ -355,178 +301,4 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tables::ErrorRow;
-
-    /// A host with one adapter, captured once for each path.
-    fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
-        for (time, path) in (0..).zip(paths) {
-            let capture = format!("{host}-{time}");
-            tables.hosts.push(HostRow {
-                capture: capture.clone(),
-                rules: "now".to_owned(),
-                modified_us: Some(time),
-                host_name: Some(host.to_owned()),
-                machine: Some("rack server".to_owned()),
-                complete: true,
-                ..HostRow::default()
-            });
-            tables.adapters.push(AdapterRow {
-                capture,
-                rules: "now".to_owned(),
-                dma_path: (*path).to_owned(),
-                model: "0x1:0x2".to_owned(),
-                ..AdapterRow::default()
-            });
-        }
-    }
-
-    #[test]
-    fn the_odd_one_out_is_found_among_its_peers() {
-        let mut tables = Tables::default();
-        (0..9).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
-        add(&mut tables, "strict", &["translated-strict"]);
-        let summary = Summary::of(&tables, "now");
-        let [odd] = &summary.odd[..] else { panic!("{:?}", summary.odd) };
-        assert_eq!((odd.host.as_str(), odd.value.as_str()), ("strict", "1 translated-strict"));
-        assert_eq!((odd.usual.as_str(), odd.same, odd.peers), ("1 identity", 9, 10));
-        // A second one of ten, and there is nothing usual.
-        add(&mut tables, "host8", &["identity", "translated-strict"]);
-        assert_eq!(Summary::of(&tables, "now").odd, []);
-        // Four hosts are no peers.
-        let mut few = Tables::default();
-        (0..3).for_each(|host| add(&mut few, &format!("host{host}"), &["identity"]));
-        add(&mut few, "strict", &["translated-strict"]);
-        assert_eq!(Summary::of(&few, "now").odd, []);
-        add(&mut few, "host3", &["identity"]);
-        assert_eq!(Summary::of(&few, "now").odd.len(), 1);
-    }
-
-    #[test]
-    fn a_host_counts_once_and_its_captures_are_compared() {
-        let mut tables = Tables::default();
-        add(&mut tables, "one", &["identity", "identity", "translated-lazy"]);
-        add(&mut tables, "other", &["bounce"]);
-        let finding = |capture: &str, id: &str, severity: &str| FindingRow {
-            capture: capture.to_owned(),
-            rules: "now".to_owned(),
-            id: id.to_owned(),
-            severity: severity.to_owned(),
-        };
-        tables.findings = vec![
-            finding("one-0", "old", "critical"),
-            finding("one-2", "small", "note"),
-            finding("other-0", "small", "note"),
-            finding("other-0", "full", "critical"),
-            finding("other-0", "full", "critical"),
-        ];
-        let summary = Summary::of(&tables, "now");
-        assert_eq!((summary.hosts, summary.captures), (2, 4));
-        let paths: Vec<_> =
-            summary.paths.iter().map(|one| (one.dma_path.as_str(), one.adapters, one.hosts)).collect();
-        assert_eq!(paths, [("bounce", 1, 1), ("translated-lazy", 1, 1)]);
-        let findings: Vec<_> =
-            summary.findings.iter().map(|one| (one.id.as_str(), one.hosts, one.findings)).collect();
-        assert_eq!(findings, [("full", 1, 2), ("small", 2, 2)]);
-        let changes: Vec<_> = summary
-            .changes
-            .iter()
-            .map(|one| (one.what.as_str(), one.before.as_str(), one.after.as_str()))
-            .collect();
-        assert_eq!(
-            changes,
-            [
-                ("finding old", "found", "none"),
-                ("adapters 0x1:0x2", "1 identity", "1 translated-lazy"),
-                ("finding small", "none", "found"),
-            ]
-        );
-    }
-
-    #[test]
-    fn an_error_counts_until_its_input_was_inspected() {
-        let error = |input: &str, modified_us, rules: &str, kind: &str| ErrorRow {
-            input: input.to_owned(),
-            modified_us,
-            rules: rules.to_owned(),
-            kind: kind.to_owned(),
-            ..ErrorRow::default()
-        };
-        let host = |input: &str, modified_us, rules: &str| HostRow {
-            capture: input.to_owned(),
-            input: input.to_owned(),
-            modified_us: Some(modified_us),
-            rules: rules.to_owned(),
-            ..HostRow::default()
-        };
-        let tables = Tables {
-            errors: vec![
-                error("replaced", Some(1), "now", "no-capture"),
-                error("program mended", Some(1), "old", "program"),
-                error("was gone", None, "now", "unreadable"),
-                error("now bad", Some(2), "now", "no-capture"),
-                error("still bad", Some(1), "now", "no-facts"),
-                error("still bad", Some(2), "now", "no-document"),
-                error("never read", Some(1), "now", "no-document"),
-            ],
-            hosts: vec![
-                host("replaced", 2, "now"),
-                host("program mended", 1, "now"),
-                host("was gone", 1, "now"),
-                host("now bad", 1, "now"),
-            ],
-            ..Tables::default()
-        };
-        let expected =
-            [("no-capture", 1), ("no-document", 2)].map(|(kind, number)| (kind.to_owned(), number));
-        assert_eq!(Summary::of(&tables, "now").errors, expected.into());
-    }
-
-    /// Another capture in a file that has no host's name may be of another host.
-    #[test]
-    fn hosts_without_a_name_have_no_history() {
-        let mut tables = Tables::default();
-        add(&mut tables, "one", &["identity", "translated-lazy"]);
-        add(&mut tables, "named", &["identity", "bounce"]);
-        for row in &mut tables.hosts[..2] {
-            (row.host_name, row.input) = (None, "one.tar".to_owned());
-        }
-        tables.hosts[0].machine = Some("other server".to_owned());
-        let summary = Summary::of(&tables, "now");
-        assert_eq!((summary.hosts, summary.captures), (2, 3));
-        let changed: Vec<&str> = summary.changes.iter().map(|change| change.host.as_str()).collect();
-        assert_eq!(changed, ["named"]);
-        let paths: Vec<&str> = summary.paths.iter().map(|path| path.dma_path.as_str()).collect();
-        assert_eq!(paths, ["bounce", "translated-lazy"]);
-    }
-
-    #[test]
-    fn a_copy_makes_no_capture_newer() {
-        let mut tables = Tables::default();
-        add(&mut tables, "one", &["identity", "translated-lazy"]);
-        let copy = HostRow { input: "copy".to_owned(), modified_us: Some(9), ..tables.hosts[0].clone() };
-        for place in [0, 2] {
-            let mut tables = tables.clone();
-            tables.hosts.insert(place, copy.clone());
-            let summary = Summary::of(&tables, "now");
-            assert_eq!(summary.paths[0].dma_path, "translated-lazy");
-            assert_eq!(summary.changes[0].modified_us, Some(1));
-        }
-    }
-
-    /// Rows of other rules are of the same capture.
-    #[test]
-    fn each_capture_counts_by_the_rules_of_now() {
-        let mut tables = Tables::default();
-        add(&mut tables, "one", &["identity"]);
-        let (mut host, mut adapter) = (tables.hosts[0].clone(), tables.adapters[0].clone());
-        (host.rules, adapter.rules, adapter.dma_path) =
-            ("old".to_owned(), "old".to_owned(), "unknown".to_owned());
-        tables.hosts.insert(0, host);
-        tables.adapters.push(adapter);
-        let path = |made_by: &str| Summary::of(&tables, made_by).paths[0].dma_path.clone();
-        assert_eq!((path("now"), path("old")), ("identity".to_owned(), "unknown".to_owned()));
-        assert_eq!(Summary::of(&tables, "now").captures, 1);
-    }
-}
+mod tests;

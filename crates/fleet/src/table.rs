@@ -134,7 +134,7 @@ impl Rows {
                 "memory_bytes",
                 Cells::Integer(
                     all()
-                        .map(|(_, capture)| capture.inspected.host.memory_bytes.map(|bytes| bytes as i64))
+                        .map(|(_, capture)| i64::try_from(capture.inspected.host.memory_bytes?).ok())
                         .collect(),
                 ),
             ),

@@ -1,15 +1,17 @@
 //! Rows of a folder's tables, as far as a report needs them.
 
+use crate::capture::DOCUMENT;
 use crate::part::cell;
 use crate::table::Table;
 use columns::{FolderError, PartFolder, open_part};
 use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A row of `hosts`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,6 +32,8 @@ pub struct HostRow {
     pub kernel_release: Option<String>,
     /// Whether everything that decides was read.
     pub complete: bool,
+    /// Whether it was not inspected here, but is told by a document.
+    pub is_document: bool,
 }
 
 /// A row of `adapters`.
@@ -62,6 +66,19 @@ pub struct FindingRow {
     pub id: String,
     /// Its severity.
     pub severity: String,
+    /// What mends it; hosts that have the same share it.
+    pub fix: Arc<Fix>,
+}
+
+/// What mends a finding.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fix {
+    /// The fix, in words.
+    pub fix: String,
+    /// The commands in it.
+    pub commands: Vec<String>,
+    /// Its risk.
+    pub risk: String,
 }
 
 /// A row of `errors`.
@@ -116,12 +133,12 @@ impl Tables {
     /// [`TablesError`]
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
         let complete = complete_parts(folder)?;
-        let (mut tables, mut chosen) = (Self::default(), Chosen::default());
+        let (mut tables, mut chosen, mut fixes) = (Self::default(), Chosen::default(), HashSet::new());
         // The first table chooses.
         for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
             for name in &complete {
                 let path = folder.join(table.name()).join(name);
-                let added = tables.add_part(table, name, &path, &mut chosen);
+                let added = tables.add_part(table, name, &path, &mut chosen, &mut fixes);
                 added.map_err(|source| TablesError::Part { path, source })?;
             }
         }
@@ -134,6 +151,7 @@ impl Tables {
         name: &OsStr,
         path: &Path,
         chosen: &mut Chosen,
+        fixes: &mut HashSet<Arc<Fix>>,
     ) -> Result<(), ParquetError> {
         let file = match open_part(path) {
             Ok(file) => file,
@@ -149,7 +167,7 @@ impl Tables {
                     self.hosts.push(HostRow::of(&row));
                 }
                 Table::Adapters if chosen.has(name, &row) => self.adapters.push(AdapterRow::of(&row)),
-                Table::Findings if chosen.has(name, &row) => self.findings.push(FindingRow::of(&row)),
+                Table::Findings if chosen.has(name, &row) => self.findings.push(FindingRow::of(&row, fixes)),
                 Table::Errors => self.errors.push(ErrorRow::of(&row)),
                 Table::Adapters | Table::Findings | Table::Unseen => {}
             }
@@ -199,6 +217,15 @@ fn required(row: &Row, column: &str) -> String {
     text(row, column).unwrap_or_default()
 }
 
+fn texts(row: &Row, column: &str) -> Vec<String> {
+    let Some(Field::ListInternal(list)) = cell(row, column) else { return Vec::new() };
+    let text = |field: &Field| match field {
+        Field::Str(text) => Some(text.clone()),
+        _ => None,
+    };
+    list.elements().iter().filter_map(text).collect()
+}
+
 fn modified_us(row: &Row) -> Option<i64> {
     match cell(row, "modified") {
         Some(Field::TimestampMicros(time)) => Some(*time),
@@ -217,6 +244,7 @@ impl HostRow {
             machine: text(row, "machine"),
             kernel_release: text(row, "kernel_release"),
             complete: matches!(cell(row, "complete"), Some(Field::Bool(true))),
+            is_document: text(row, "source").as_deref() == Some(DOCUMENT),
         }
     }
 }
@@ -236,12 +264,17 @@ impl AdapterRow {
 }
 
 impl FindingRow {
-    fn of(row: &Row) -> Self {
+    fn of(row: &Row, fixes: &mut HashSet<Arc<Fix>>) -> Self {
+        let fix =
+            Fix { fix: required(row, "fix"), commands: texts(row, "commands"), risk: required(row, "risk") };
+        let fix = fixes.get(&fix).cloned().unwrap_or_else(|| Arc::new(fix));
+        fixes.insert(fix.clone());
         Self {
             capture: required(row, "capture"),
             rules: required(row, "rules"),
             id: required(row, "id"),
             severity: required(row, "severity"),
+            fix,
         }
     }
 }

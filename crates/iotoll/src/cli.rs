@@ -154,8 +154,12 @@ pub(crate) enum SweepCommand {
 Examples:
   iotoll sweep report results
   iotoll sweep report results --figure latency_mean_ns --html results.html
-  iotoll sweep report results --merge results.parquet")]
+  iotoll sweep report results --merge results.parquet
+  iotoll sweep report results --json | jq .figure.shares")]
 pub(crate) struct SweepReport {
+    /// Print one JSON document with schema iotoll.sweep-report/1
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Result to show, by the name of its column [default: a rate]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) figure: Option<String>,
@@ -217,15 +221,19 @@ pub(crate) enum FleetCommand {
     Report(FleetReport),
 }
 
-/// Show a fleet on one page: odd hosts, findings, adapters by path, and what changed between captures
+/// Show a fleet on one page: findings with their fixes and hosts, odd hosts, adapters by path, and what changed between captures
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   iotoll fleet report fleet
   iotoll fleet report fleet --html fleet.html
+  iotoll fleet report fleet --json | jq -r '.findings[] | .id + \": \" + (.hosts | join(\" \"))'
 
 Exit status: 0 if there are no findings and no odd hosts; 1 if there are; 2 on errors.")]
 pub(crate) struct FleetReport {
+    /// Print one JSON document with schema iotoll.fleet-report/1
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Also write the report as an HTML page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

@@ -23,6 +23,23 @@ const BATCH_PER_CORE: usize = 4;
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.fleet-run/1";
 
+/// The version of the layout of the report's document.
+pub(crate) const REPORT_SCHEMA: &str = "iotoll.fleet-report/1";
+
+/// What `iotoll fleet report --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    /// `iotoll.fleet-report/1`
+    schema: &'static str,
+    /// Name and version of the program.
+    made_by: &'static str,
+    /// The folder of the tables.
+    tables: String,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
 /// What `iotoll fleet --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -70,7 +87,7 @@ pub(crate) fn run(args: &Fleet) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Prints a fleet's page, and writes it as HTML.
+/// Prints a fleet's page or document, and writes the page as HTML.
 fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
     if let Some(file) = args.html.as_deref().filter(|file| TablesFolder::is_part(file)) {
         anyhow::bail!(
@@ -80,11 +97,17 @@ fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
     }
     let tables = Tables::read(&args.folder)?;
     let summary = Summary::of(&tables, program_version());
-    let page = report::fleet_summary(&summary, &args.folder.display().to_string(), date::of_microseconds);
+    let folder = args.folder.display().to_string();
+    let page = report::fleet_summary(&summary, &folder, date::of_microseconds);
     if let Some(file) = &args.html {
         WholeFile::write(file, report::html(&page, "iotoll · fleet", program_version()).as_bytes())?;
     }
-    output::print_page(&page)?;
+    if args.json {
+        let made_by = program_version();
+        output::print_json(&Report { schema: REPORT_SCHEMA, made_by, tables: folder, summary: &summary })?;
+    } else {
+        output::print_page(&page)?;
+    }
     Ok(if summary.findings.is_empty() && summary.odd.is_empty() { Outcome::Fine } else { Outcome::Findings })
 }
 
@@ -166,16 +189,19 @@ fn print_summary(args: &FleetTables, counts: Counts, elapsed: Duration) -> anyho
             counts,
         });
     }
-    let Counts { inputs, inputs_of_shard, inspected, errors, parts_written, .. } = counts;
+    let Counts { inspected, errors, parts_written, .. } = counts;
     let before = counts.inspected_before + counts.errors_before;
     let all_errors = counts.errors_before + errors;
     let seconds = elapsed.as_secs_f64();
+    let of_shard = args.shard.share(counts.inputs_of_shard);
     let unlisted = match counts.unlisted {
         0 => String::new(),
-        unlisted => format!("{unlisted} paths or folders could not be listed, and are in no table\n"),
+        unlisted => format!("{} not listed, and in no table\n", report::count(unlisted, "path")),
     };
     output::print_text(&format!(
-        "{inputs} inputs, {inputs_of_shard} of shard {shard}: {before} read before, {inspected} inspected in {seconds:.1} s, \
-         {all_errors} with errors\n{unlisted}{parts_written} parts written to {out}"
+        "{}{of_shard}: {before} read before, {inspected} inspected in {seconds:.1} s, {all_errors} with errors\n\
+         {unlisted}{} written to {out}",
+        report::count(counts.inputs, "input"),
+        report::count(parts_written, "part"),
     ))
 }

@@ -33,8 +33,12 @@ fn schemas() -> Vec<(String, Value)> {
         named_schema::<model::Reproductions<'_>>(model::SCHEMA),
         #[cfg(feature = "fleet")]
         named_schema::<crate::fleet::Document>(crate::fleet::SCHEMA),
+        #[cfg(feature = "fleet")]
+        named_schema::<crate::fleet::Report<'_>>(crate::fleet::REPORT_SCHEMA),
         #[cfg(feature = "sweep")]
         named_schema::<crate::sweep::Document<'_>>(crate::sweep::SCHEMA),
+        #[cfg(feature = "sweep")]
+        named_schema::<crate::sweep::Report<'_>>(crate::sweep::REPORT_SCHEMA),
     ]
 }
 

@@ -295,12 +295,13 @@ fn the_report_names_the_odd_host_and_what_changed() {
         add(&format!("node{host}.tar.gz"), "x86-no-iommu.tar.gz", &format!("node{host}"));
     }
     add("node9.tar.gz", "x86-vtd-lazy.tar.gz", "node9");
+    add("power.tar.gz", "ppc-noddw.tar.gz", "power");
     // Its capture before, as the time of its change says.
     add("older.tar.gz", "x86-no-iommu.tar.gz", "node9");
     let earlier = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     File::options().write(true).open(captures.join("older.tar.gz")).unwrap().set_modified(earlier).unwrap();
     fs::write(captures.join("bad"), b"nothing that tells of a host\n").unwrap();
-    assert_eq!(counts(&[&captures], &out, &[], 1), [12, 0, 11, 1]);
+    assert_eq!(counts(&[&captures], &out, &[], 1), [13, 0, 12, 1]);
     let page = folder.path().join("fleet.html");
     let mut report = iotoll();
     let output = report
@@ -313,12 +314,26 @@ fn the_report_names_the_odd_host_and_what_changed() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let (said, html) = (text(&output.stdout), fs::read_to_string(&page).unwrap());
-    for words in ["Fleet of 10 hosts", "1 no-capture", "9 of 10", "translated-lazy", "node9"] {
+    for words in ["Fleet of 11 hosts", "1 no-capture", "9 of 10", "translated-lazy", "node9"] {
         assert!(said.contains(words) && html.contains(words), "{words}: {said}");
     }
-    let odd = said.split("Hosts that differ").nth(1).unwrap().split("Findings").next().unwrap();
-    assert!(odd.contains("node9") && (0..9).all(|host| !odd.contains(&format!("node{host}"))), "{odd}");
-    assert!(said.split("What changed").nth(1).unwrap().contains("node9"), "{said}");
+    let report = document(&iotoll().args(["fleet", "report", "--json"]).arg(&out).output().unwrap(), 1);
+    assert_eq!(report["schema"], "iotoll.fleet-report/1");
+    let all = |list: &str| report[list].as_array().unwrap().clone();
+    for list in ["odd", "changes"] {
+        assert!(!all(list).is_empty() && all(list).iter().all(|one| one["host"] == "node9"), "{report}");
+    }
+    assert_eq!((all("errors").len(), &all("errors")[0]["kind"]), (1, &"no-capture".into()));
+    // What the page says of a fix, and of its hosts, is what the inspection of one says.
+    let inspection =
+        iotoll().args(["inspect", "--json", "--from"]).arg(captures.join("power.tar.gz")).output();
+    let inspection: Value = serde_json::from_slice(&inspection.unwrap().stdout).unwrap();
+    let finding = &inspection["findings"][0];
+    let of_fleet = all("findings").into_iter().find(|one| one["id"] == finding["id"]).unwrap();
+    let fixes = of_fleet["fixes"].as_array().unwrap();
+    let fix = fixes.iter().find(|fix| fix["commands"] == finding["commands"]).unwrap();
+    assert_eq!((&fix["fix"], &fix["risk"]), (&finding["fix"], &finding["risk"]));
+    assert!(fix["hosts"].as_array().unwrap().contains(&"power".into()), "{fix}");
     let gone = iotoll().args(["fleet", "report"]).arg(folder.path().join("gone")).output().unwrap();
     assert_eq!(gone.status.code(), Some(2));
 }

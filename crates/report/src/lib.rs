@@ -45,6 +45,7 @@ pub use inspection::{
 pub use page::Page;
 pub use page::drawing::Drawing;
 pub use page::length::{LINES_MAX, Length};
+pub use page::quantity::count;
 pub use render::html::{benchmark_page, html, inspection_page, page_with_benchmark, toll_page};
 pub use render::svg::svg_file;
 pub use render::terminal::inspection::{adapter, inspection};

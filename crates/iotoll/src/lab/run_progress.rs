@@ -33,8 +33,8 @@ impl RunProgress {
         let is_boot = matches!(progress, Progress::Boot { .. });
         let step = match progress {
             Progress::Boot { vcpus, number, of, workloads } => {
-                self.boot = format!("boot {number} of {of} with {}", count(vcpus as usize, "CPU"));
-                format!("the kernel starts, {} to run", count(workloads, "workload"))
+                self.boot = format!("boot {number} of {of} with {}", report::count(vcpus as usize, "CPU"));
+                format!("the kernel starts, {} to run", report::count(workloads, "workload"))
             }
             Progress::Workload { name, ended, of } => format!("{name} ({} of {of})", ended + 1),
             Progress::Fold => "counting".to_owned(),
@@ -55,11 +55,6 @@ impl RunProgress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// `1 CPU`, `2 CPUs`.
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A spinner with the preset's name and the elapsed time.

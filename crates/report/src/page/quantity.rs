@@ -24,7 +24,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// A number with its noun: `1 finding`, `3 findings`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{} {noun}s", grouped(number as u64)),

@@ -1,0 +1,198 @@
+use super::*;
+use crate::tables::{ErrorRow, Fix};
+
+/// A host with one adapter, captured once for each path.
+fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
+    for (time, path) in (0..).zip(paths) {
+        let capture = format!("{host}-{time}");
+        tables.hosts.push(HostRow {
+            capture: capture.clone(),
+            rules: "now".to_owned(),
+            modified_us: Some(time),
+            host_name: Some(host.to_owned()),
+            machine: Some("rack server".to_owned()),
+            complete: true,
+            ..HostRow::default()
+        });
+        tables.adapters.push(AdapterRow {
+            capture,
+            rules: "now".to_owned(),
+            dma_path: (*path).to_owned(),
+            model: "0x1:0x2".to_owned(),
+            ..AdapterRow::default()
+        });
+    }
+}
+
+#[test]
+fn the_odd_one_out_is_found_among_its_peers() {
+    let mut tables = Tables::default();
+    (0..9).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
+    add(&mut tables, "strict", &["translated-strict"]);
+    let summary = Summary::of(&tables, "now");
+    let [odd] = &summary.odd[..] else { panic!("{:?}", summary.odd) };
+    assert_eq!((odd.host.as_str(), odd.value.as_str()), ("strict", "1 translated-strict"));
+    assert_eq!((odd.usual.as_str(), odd.same, odd.peers), ("1 identity", 9, 10));
+    // A second one of ten, and there is nothing usual.
+    add(&mut tables, "host8", &["identity", "translated-strict"]);
+    assert_eq!(Summary::of(&tables, "now").odd, []);
+    // Four hosts are no peers.
+    let mut few = Tables::default();
+    (0..3).for_each(|host| add(&mut few, &format!("host{host}"), &["identity"]));
+    add(&mut few, "strict", &["translated-strict"]);
+    assert_eq!(Summary::of(&few, "now").odd, []);
+    add(&mut few, "host3", &["identity"]);
+    assert_eq!(Summary::of(&few, "now").odd.len(), 1);
+}
+
+#[test]
+fn a_host_counts_once_and_its_captures_are_compared() {
+    let mut tables = Tables::default();
+    add(&mut tables, "one", &["identity", "identity", "translated-lazy"]);
+    add(&mut tables, "other", &["bounce"]);
+    let finding = |capture: &str, id: &str, severity: &str| FindingRow {
+        capture: capture.to_owned(),
+        rules: "now".to_owned(),
+        id: id.to_owned(),
+        severity: severity.to_owned(),
+        ..FindingRow::default()
+    };
+    tables.findings = vec![
+        finding("one-0", "old", "critical"),
+        finding("one-2", "small", "note"),
+        finding("other-0", "small", "note"),
+        finding("other-0", "full", "critical"),
+        finding("other-0", "full", "critical"),
+    ];
+    let summary = Summary::of(&tables, "now");
+    assert_eq!((summary.hosts, summary.captures), (2, 4));
+    let paths: Vec<_> =
+        summary.paths.iter().map(|one| (one.dma_path.as_str(), one.adapters, one.hosts)).collect();
+    assert_eq!(paths, [("bounce", 1, 1), ("translated-lazy", 1, 1)]);
+    let findings: Vec<_> =
+        summary.findings.iter().map(|one| (one.id.as_str(), one.hosts.join(" "), one.findings)).collect();
+    assert_eq!(findings, [("full", "other".to_owned(), 2), ("small", "one other".to_owned(), 2)]);
+    let changes: Vec<_> = summary
+        .changes
+        .iter()
+        .map(|one| (one.what.as_str(), one.before.as_str(), one.after.as_str()))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            ("finding old", "found", "none"),
+            ("adapters 0x1:0x2", "1 identity", "1 translated-lazy"),
+            ("finding small", "none", "found"),
+        ]
+    );
+}
+
+#[test]
+fn an_error_counts_until_its_input_was_inspected() {
+    let error = |input: &str, modified_us, rules: &str, kind: &str| ErrorRow {
+        input: input.to_owned(),
+        modified_us,
+        rules: rules.to_owned(),
+        kind: kind.to_owned(),
+        ..ErrorRow::default()
+    };
+    let host = |input: &str, modified_us, rules: &str| HostRow {
+        capture: input.to_owned(),
+        input: input.to_owned(),
+        modified_us: Some(modified_us),
+        rules: rules.to_owned(),
+        ..HostRow::default()
+    };
+    let tables = Tables {
+        errors: vec![
+            error("replaced", Some(1), "now", "no-capture"),
+            error("program mended", Some(1), "old", "program"),
+            error("was gone", None, "now", "unreadable"),
+            error("now bad", Some(2), "now", "no-capture"),
+            error("still bad", Some(1), "now", "no-facts"),
+            error("still bad", Some(2), "now", "no-document"),
+            error("never read", Some(1), "now", "no-document"),
+        ],
+        hosts: vec![
+            host("replaced", 2, "now"),
+            host("program mended", 1, "now"),
+            host("was gone", 1, "now"),
+            host("now bad", 1, "now"),
+        ],
+        ..Tables::default()
+    };
+    let errors = Summary::of(&tables, "now").errors;
+    let errors: Vec<_> = errors.iter().map(|one| (one.input.as_str(), one.kind.as_str())).collect();
+    let expected = [("never read", "no-document"), ("now bad", "no-capture"), ("still bad", "no-document")];
+    assert_eq!(errors, expected);
+}
+
+/// A fix is shown for the hosts that it was written for, as they have it.
+#[test]
+fn a_finding_has_the_fixes_of_its_hosts() {
+    let mut tables = Tables::default();
+    ["a", "b", "c", "sent"].iter().for_each(|host| add(&mut tables, host, &["bounce"]));
+    tables.hosts[3].is_document = true;
+    let finding = |host: &str, command: &str| FindingRow {
+        capture: format!("{host}-0"),
+        rules: "now".to_owned(),
+        id: "full".to_owned(),
+        severity: "warning".to_owned(),
+        fix: Fix { commands: vec![command.to_owned()], ..Fix::default() }.into(),
+    };
+    tables.findings =
+        vec![finding("a", "grubby"), finding("b", "grub"), finding("c", "grub"), finding("sent", "rm -rf /")];
+    let summary = Summary::of(&tables, "now");
+    let [full] = &summary.findings[..] else { panic!("{:?}", summary.findings) };
+    assert_eq!(full.hosts, ["a", "b", "c", "sent"]);
+    let fixes: Vec<_> = full.fixes.iter().map(|fix| (fix.commands.join(" "), fix.hosts.join(" "))).collect();
+    // What a document's author wrote is nobody's fix.
+    assert_eq!(fixes, [("grub".to_owned(), "b c".to_owned()), ("grubby".to_owned(), "a".to_owned())]);
+}
+
+/// Another capture in a file that has no host's name may be of another host.
+#[test]
+fn hosts_without_a_name_have_no_history() {
+    let mut tables = Tables::default();
+    add(&mut tables, "one", &["identity", "translated-lazy"]);
+    add(&mut tables, "named", &["identity", "bounce"]);
+    for row in &mut tables.hosts[..2] {
+        (row.host_name, row.input) = (None, "one.tar".to_owned());
+    }
+    tables.hosts[0].machine = Some("other server".to_owned());
+    let summary = Summary::of(&tables, "now");
+    assert_eq!((summary.hosts, summary.captures), (2, 3));
+    let changed: Vec<&str> = summary.changes.iter().map(|change| change.host.as_str()).collect();
+    assert_eq!(changed, ["named"]);
+    let paths: Vec<&str> = summary.paths.iter().map(|path| path.dma_path.as_str()).collect();
+    assert_eq!(paths, ["bounce", "translated-lazy"]);
+}
+
+#[test]
+fn a_copy_makes_no_capture_newer() {
+    let mut tables = Tables::default();
+    add(&mut tables, "one", &["identity", "translated-lazy"]);
+    let copy = HostRow { input: "copy".to_owned(), modified_us: Some(9), ..tables.hosts[0].clone() };
+    for place in [0, 2] {
+        let mut tables = tables.clone();
+        tables.hosts.insert(place, copy.clone());
+        let summary = Summary::of(&tables, "now");
+        assert_eq!(summary.paths[0].dma_path, "translated-lazy");
+        assert_eq!(summary.changes[0].modified_us, Some(1));
+    }
+}
+
+/// Rows of other rules are of the same capture.
+#[test]
+fn each_capture_counts_by_the_rules_of_now() {
+    let mut tables = Tables::default();
+    add(&mut tables, "one", &["identity"]);
+    let (mut host, mut adapter) = (tables.hosts[0].clone(), tables.adapters[0].clone());
+    (host.rules, adapter.rules, adapter.dma_path) =
+        ("old".to_owned(), "old".to_owned(), "unknown".to_owned());
+    tables.hosts.insert(0, host);
+    tables.adapters.push(adapter);
+    let path = |made_by: &str| Summary::of(&tables, made_by).paths[0].dma_path.clone();
+    assert_eq!((path("now"), path("old")), ("identity".to_owned(), "unknown".to_owned()));
+    assert_eq!(Summary::of(&tables, "now").captures, 1);
+}
