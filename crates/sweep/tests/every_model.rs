@@ -135,7 +135,7 @@ fn a_point_without_an_answer_is_a_row_with_its_error() {
     let folder = tempfile::tempdir().unwrap();
     let results = results(folder.path(), &plan, &[&rows]);
     let summary = Summary::of(&results, None).unwrap();
-    let errors: usize = summary.errors.values().sum();
+    let errors: usize = summary.errors.iter().map(|error| error.points).sum();
     assert_eq!((summary.points, errors), (2, 1));
     assert_eq!(summary.figure.unwrap().groups, 1);
 }
@@ -221,6 +221,24 @@ fn a_summary_tells_plans_apart_and_seeds_that_are_shared() {
     assert_eq!(add(&one), (1, 4, Some(4), None));
     assert_eq!(add(&same), (1, 4, Some(4), None));
     assert_eq!(add(&other), (2, 8, None, Some(2)));
+}
+
+/// Rows have the columns of one plan's axes: another one's are none of them, even where its field has the same value in all of them.
+#[test]
+fn a_folder_is_of_one_set_of_axes() {
+    let text = plan("infiniband.toml", "\"verbs.connections\" = [1, 2]");
+    let mut file: toml::Table = text.parse().unwrap();
+    file["base"]["verbs"].as_table_mut().unwrap().insert("is_loop".to_owned(), false.into());
+    let one = read(&file.to_string());
+    file["axes"].as_table_mut().unwrap().insert("verbs.is_loop".to_owned(), vec![false].into());
+    let other = read(&file.to_string());
+    assert_eq!(one.base_key().unwrap(), other.base_key().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part.parquet");
+    let table = |plan| Table::of(plan, "test 1.0").unwrap();
+    fs::write(&part, table(&one).parquet_bytes(&rows(&one)).unwrap()).unwrap();
+    assert_eq!(table(&one).keys(&part).unwrap().len(), 2);
+    assert!(matches!(table(&other).keys(&part), Err(sweep::PartError::OtherPlan)));
 }
 
 /// The last row of each of these tables was lost, or has no result: a reader must see that.

@@ -45,6 +45,21 @@ fn the_odd_one_out_is_found_among_its_peers() {
     assert_eq!(Summary::of(&few, "now").odd.len(), 1);
 }
 
+/// What devices are called depends on a host's table of names.
+#[test]
+fn a_model_is_known_by_its_ids_whatever_hosts_call_it() {
+    let mut tables = Tables::default();
+    (0..6).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
+    let names = [None, Some("NIC"), Some("NIC, old name"), None, Some("NIC"), Some("NIC")];
+    for (row, name) in tables.adapters.iter_mut().zip(names) {
+        row.name = name.map(ToOwned::to_owned);
+    }
+    assert_eq!(Summary::of(&tables, "now").odd, []);
+    tables.adapters[1].dma_path = "bounce".to_owned();
+    let what: Vec<String> = Summary::of(&tables, "now").odd.into_iter().map(|odd| odd.what).collect();
+    assert_eq!(what, ["adapters 0x1:0x2 (NIC)"]);
+}
+
 #[test]
 fn a_host_counts_once_and_its_captures_are_compared() {
     let mut tables = Tables::default();
