@@ -25,7 +25,7 @@ mod part_folder;
 mod table_file;
 
 pub use column::{Cells, Column, parquet_bytes};
-pub use error_text::with_causes;
+pub use error_text::{panic_text, with_causes};
 pub use parquet::errors::ParquetError;
 pub use part_folder::{FolderError, PartFolder, ShardLock, WriteWhole, hash, open_part};
 pub use table_file::{TableFile, TableWriter};

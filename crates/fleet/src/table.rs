@@ -3,7 +3,7 @@
 use crate::capture::{Capture, InputError};
 use crate::document::{Adapter, Finding, Unseen};
 use crate::input::{Input, Unlisted};
-use columns::{Cells, Column, parquet_bytes, with_causes};
+use columns::{Cells, Column, panic_text, parquet_bytes, with_causes};
 use parquet::errors::ParquetError;
 
 /// The version of the tables' columns. It changes when a column is removed or changes its meaning.
@@ -51,9 +51,7 @@ impl Inspected {
     /// Reads and inspects an input. `made_by` is the name and version of the program, whose rules these are.
     pub fn read(input: Input, made_by: &str) -> Self {
         let result = std::panic::catch_unwind(|| Capture::read(&input, made_by)).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Err(InputError::Panic { path: input.name(), what: what.to_owned() })
+            Err(InputError::Panic { path: input.name(), what: panic_text(&*panic).to_owned() })
         });
         Self { input, result }
     }

@@ -5,6 +5,7 @@ use crate::count_progress::CountProgress;
 use crate::date;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
+use crate::part_name::expect_no_part;
 use crate::whole_file::WholeFile;
 use ::fleet::{FinishedInputs, Input, Inputs, Inspected, Rows, Summary, Tables, TablesFolder, Unlisted};
 use rayon::prelude::*;
@@ -89,12 +90,7 @@ pub(crate) fn run(args: &Fleet) -> anyhow::Result<Outcome> {
 
 /// Prints a fleet's page or document, and writes the page as HTML.
 fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
-    if let Some(file) = args.html.as_deref().filter(|file| TablesFolder::is_part(file)) {
-        anyhow::bail!(
-            "--html {}: that is the name of a part; expected another, such as fleet.html",
-            file.display()
-        );
-    }
+    expect_no_part("--html", args.html.as_deref(), TablesFolder::is_part, "fleet.html")?;
     let tables = Tables::read(&args.folder)?;
     let summary = Summary::of(&tables, program_version());
     let folder = args.folder.display().to_string();

@@ -25,6 +25,8 @@ mod lab;
 mod model;
 mod mtrr;
 mod output;
+#[cfg(any(feature = "fleet", feature = "sweep"))]
+mod part_name;
 mod peer_file;
 mod pending_file;
 mod prices;

@@ -5,6 +5,7 @@ use crate::count_progress::CountProgress;
 use crate::input;
 use crate::inspect::program_version;
 use crate::output::{self, Outcome};
+use crate::part_name::expect_no_part;
 use crate::whole_file::WholeFile;
 use ::sweep::{Key, Plan, Results, ResultsFolder, Row, Summary, Table};
 use anyhow::{Context, bail};
@@ -121,12 +122,7 @@ fn show(args: &SweepReport) -> anyhow::Result<Outcome> {
 fn check_outputs(args: &SweepReport) -> anyhow::Result<()> {
     let outputs = [("--html", &args.html, "sweep.html"), ("--merge", &args.merge, "all.parquet")];
     for (option, path, example) in outputs {
-        if let Some(path) = path.as_deref().filter(|path| ResultsFolder::is_part(path)) {
-            bail!(
-                "{option} {}: that is the name of a part; expected another, such as {example}",
-                path.display()
-            );
-        }
+        expect_no_part(option, path.as_deref(), ResultsFolder::is_part, example)?;
     }
     if let (Some(html), Some(merged)) = (&args.html, &args.merge)
         && std::path::absolute(html)? == std::path::absolute(merged)?

@@ -3,7 +3,7 @@
 use crate::key::Key;
 use crate::plan::Point;
 use crate::value::Value;
-use columns::with_causes;
+use columns::{panic_text, with_causes};
 use model::{Answer, Description};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,9 @@ impl Point {
     /// Simulates the point. Whatever is wrong with it, or with the model, is the row's error.
     pub fn run(self) -> Row {
         let outcome = catch_unwind(AssertUnwindSafe(|| outcome(&self.description)));
-        let outcome = outcome.unwrap_or_else(|_| Err("the model failed: a mistake in iotoll".to_owned()));
+        let outcome = outcome.unwrap_or_else(|panic| {
+            Err(format!("a mistake in this program ended the model: {}", panic_text(&*panic)))
+        });
         Row { key: self.key, values: self.values, outcome }
     }
 }
