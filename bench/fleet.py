@@ -2,6 +2,7 @@
 """Makes captures of many hosts, inspects them with `iotoll fleet`, and asks DuckDB about them.
 
     bench/fleet.py [--hosts N] [--program iotoll] [--trees FOLDER] [--keep FOLDER]
+    bench/fleet.py --report-mb 50       # instead: one report of sos of 50 MB, most of it logs that no inspection reads
 
 Needs `pip install duckdb`, and a program with the feature `fleet`. Hosts are the captured kernels of crates/host/tests/captures and the folders in FOLDER,
 each with a name of its own and, in every third, other memory or another command line. One host in a thousand is planted: named as the others of its machine,
@@ -19,6 +20,7 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
+from random import Random
 
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "crates/host/tests/captures"
@@ -59,6 +61,40 @@ def write_host(path, base, name, number):
             data = changed(entry.name, data, number)
             entry.size = len(data) if entry.isfile() else 0
             archive.addfile(entry, io.BytesIO(data) if entry.isfile() else None)
+
+
+def log(random, lines):
+    """Lines such as a host's journal has; xz makes a tenth of them."""
+    line = "Nov 24 {:02}:{:02}:{:02} node systemd[{}]: Started Session {} of user u{}, invocation {:04x}.\n"
+    row = lambda one: line.format(one // 3600 % 24, one // 60 % 60, one % 60, random.randrange(8), one, random.randrange(4), random.randrange(1 << 16))
+    return "".join(map(row, range(lines))).encode()
+
+
+def write_report(path, size):
+    """A report of sos with a host's files and logs, of at least so many bytes; returns the bytes of its members."""
+    random, unpacked = Random(1), 0
+    with path.open("wb") as file, tarfile.open(fileobj=file, mode="w:xz", preset=1) as archive:
+        for entry, data in members(CAPTURES / f"{ODD}.tar.gz"):
+            entry.name = f"sosreport-node-1/{entry.name}"
+            archive.addfile(entry, io.BytesIO(data) if entry.isfile() else None)
+            unpacked += len(data)
+        for number in range(1 << 20):
+            if file.tell() >= size:
+                return unpacked
+            entry, data = tarfile.TarInfo(f"sosreport-node-1/var/log/journal-{number}"), log(random, 1 << 18)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+            unpacked += len(data)
+
+
+def inspect_report(program, size):
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "sosreport-node-1.tar.xz"
+        unpacked = write_report(report, size)
+        print(f"a report of {report.stat().st_size / 1e6:.0f} MB, {unpacked / 1e6:.0f} MB unpacked")
+        for number in range(3):
+            seconds, memory, printed = run([program, "fleet", str(report), "--out", f"{folder}/tables{number}"])
+            print(f"iotoll fleet: {seconds:.2f} s, {memory} MiB; {printed.splitlines()[0]}")
 
 
 def make(folder, hosts, trees):
@@ -106,7 +142,10 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "target/release/iotoll"))
     parser.add_argument("--trees", type=Path)
     parser.add_argument("--keep", type=Path, help="folder for captures and tables, which must be empty")
+    parser.add_argument("--report-mb", type=float, help="inspect one report of so many MB instead")
     arguments = parser.parse_args()
+    if arguments.report_mb:
+        return inspect_report(arguments.program, arguments.report_mb * 1e6)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or Path(temporary)
         captures = folder / "captures"

@@ -26,6 +26,8 @@ pub struct Summary {
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,
+    /// Hosts of which no adapter is known: a log alone tells few or none.
+    pub without_adapters: usize,
     /// Inputs that were not inspected, nor later, by path.
     pub errors: Vec<Failure>,
     /// By number of adapters, most first.
@@ -115,6 +117,7 @@ impl Summary {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
+            without_adapters: newest.iter().filter(|(_, row)| rows_of(&adapters, row).is_empty()).count(),
             errors: failure::all(tables, made_by),
             paths: paths(&newest, &adapters),
             findings: finding::all(&newest, &findings),

@@ -305,6 +305,8 @@ def test_figures_that_test_nothing_are_refused() -> None:
         calibrate(ENGINE, BOUNDS, [*fitted, latency(512, "held-out")], without_held_out=True)
     with pytest.raises(ValueError, match="is a calibration figure, too"):
         calibrate(ENGINE, BOUNDS, [*fitted, latency(64, "held-out", 1.1)])
+    with pytest.raises(ValueError, match="is a calibration figure, too"):
+        calibrate(ENGINE, BOUNDS, [*fitted, Figure(1.0, LATENCY, "ns", "this test", {"engine.transfer_bytes": 64.0}, "held-out")])
     # Two values of one figure determine no more than one does.
     with pytest.raises(ValueError, match="1 different calibration figures can't determine 2"):
         calibrate(ENGINE, BOUNDS, [latency(64), latency(64, factor=1.1), latency(512, "held-out")])

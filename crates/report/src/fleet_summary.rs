@@ -11,7 +11,7 @@ use fleet::{Change, Failure, FleetFinding, Odd, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns for the names of facts.
-const NAMES: usize = 12;
+const NAMES: usize = 13;
 /// Odd hosts, changes and errors that are shown at most.
 const ROWS_MAX: usize = 200;
 /// Fixes of a finding that are shown at most: those of most hosts.
@@ -34,6 +34,13 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
             count(summary.incomplete, "host")
         );
         facts.push(Fact::known("incomplete", &words));
+    }
+    if summary.without_adapters > 0 {
+        let words = format!(
+            "of {} no adapter is known, so nothing below is about their adapters: a log alone tells few or none",
+            count(summary.without_adapters, "host")
+        );
+        facts.push(Fact::known("no adapters", &words));
     }
     facts.push(Fact::known("errors", &errors_by_kind(&summary.errors)));
     page.facts(facts, NAMES);

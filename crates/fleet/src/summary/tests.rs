@@ -79,8 +79,11 @@ fn a_host_counts_once_and_its_captures_are_compared() {
         finding("other-0", "full", "critical"),
         finding("other-0", "full", "critical"),
     ];
+    let mut without = tables.clone();
+    without.adapters.retain(|adapter| adapter.capture != "other-0");
+    assert_eq!(Summary::of(&without, "now").without_adapters, 1);
     let summary = Summary::of(&tables, "now");
-    assert_eq!((summary.hosts, summary.captures), (2, 4));
+    assert_eq!((summary.hosts, summary.captures, summary.without_adapters), (2, 4, 0));
     let paths: Vec<_> =
         summary.paths.iter().map(|one| (one.dma_path.as_str(), one.adapters, one.hosts)).collect();
     assert_eq!(paths, [("bounce", 1, 1), ("translated-lazy", 1, 1)]);

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
@@ -321,9 +321,14 @@ def _check(space: ParameterSpace, fitted: Sequence[Figure], held_out: Sequence[F
             raise ValueError(f"the held-out figure {figure.label} is a calibration figure, too; expected another one")
 
 
-def _identity(figure: Figure) -> tuple[object, str]:
+def _identity(figure: Figure) -> tuple[object, frozenset[tuple[str, Hashable]]]:
     """What tells two figures of the model apart; published values of one figure may differ."""
-    return figure.read, repr(sorted(figure.changes.items()))
+    return figure.read, frozenset((name, _hashable(value)) for name, value in figure.changes.items())
+
+
+def _hashable(value: Value) -> Hashable:
+    """The value, equal for 64 and 64.0, which are one to the model."""
+    return tuple(_hashable(element) for element in value) if isinstance(value, list) else value
 
 
 def _check_held_out(outcomes: Sequence[Outcome], held_out: Sequence[Figure]) -> None:
