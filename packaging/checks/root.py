@@ -2,6 +2,7 @@
 
 import pathlib
 import shutil
+import signal
 import subprocess
 
 # The oldest Debian that the archive still has; its glibc is 2.31.
@@ -38,6 +39,11 @@ def busybox(folder):
     return folder
 
 
+def heed_interrupts():
+    """A shell that starts this in the background has it ignore Ctrl-C, by which commands without an end are ended here."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 MOUNTS = 'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/sh -c "cd $1 && $2"'
 
 
@@ -45,7 +51,9 @@ def run(root, command, work, seconds=900):
     """Runs a shell command in a folder of a root; returns its exit status and all that it printed. Mounts end with it."""
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", MOUNTS, root, work, command]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "COLUMNS": "300"}
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, env=environment)
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, env=environment, preexec_fn=heed_interrupts
+    )
     return done.returncode, done.stdout.decode(errors="replace")
 
 

@@ -1,9 +1,9 @@
 //! A host's capture, or the document that an inspection of one printed, read and inspected.
 
-use crate::document::Inspected;
+use crate::document::{Finding, Inspected};
 use crate::input::Input;
 use host::diagnose::Basis;
-use host::tree::OpenError;
+use host::tree::{ArchiveError, OpenError};
 use host::{Host, Inspection, NoFacts, Tree};
 use inspection::{Document, SCHEMA};
 use serde::de::Error as _;
@@ -16,6 +16,8 @@ use std::path::Path;
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 /// The source of rows that were read from a document.
 pub(crate) const DOCUMENT: &str = "document";
+/// Letters of a document's schema that an error shows.
+const SCHEMA_SHOWN_MAX: usize = 100;
 /// Bytes that are looked at to tell a document from an archive or a text.
 const START_BYTES: usize = 4096;
 
@@ -72,6 +74,7 @@ impl InputError {
     /// A stable word for its kind.
     pub fn word(&self) -> &'static str {
         match self {
+            Self::Open(OpenError::Archive { source: ArchiveError::Damaged { .. }, .. }) => "damaged",
             Self::Open(_) => "no-capture",
             Self::Io { .. } => "unreadable",
             Self::NoDocument { .. } => "no-document",
@@ -147,9 +150,15 @@ impl Capture {
         let text = without_mark(&bytes);
         let Schema { schema } = serde_json::from_slice(text).map_err(wrong)?;
         if schema != SCHEMA {
+            let schema: String = schema.chars().take(SCHEMA_SHOWN_MAX).collect();
             return Err(wrong(serde_json::Error::custom(format!("the schema is {schema:?}"))));
         }
-        let inspected = serde_json::from_slice(text).map_err(wrong)?;
+        let inspected: Inspected = serde_json::from_slice(text).map_err(wrong)?;
+        if !inspected.findings.iter().all(Finding::is_of_words) {
+            return Err(wrong(serde_json::Error::custom(
+                "a finding's id or severity is no word of an inspection",
+            )));
+        }
         let digest = hexadecimal(&Sha256::digest(&bytes));
         Ok(Self { digest, source: DOCUMENT.to_owned(), host_name: None, inspected })
     }

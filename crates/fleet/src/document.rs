@@ -2,6 +2,11 @@
 
 use serde::Deserialize;
 
+/// Severities, worst first.
+pub(crate) const SEVERITIES: [&str; 3] = ["critical", "warning", "note"];
+/// Letters of the longest kind of finding that is taken from a document.
+const ID_LENGTH_MAX: usize = 64;
+
 /// `iotoll.inspect/2`, as far as tables hold it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Inspected {
@@ -54,6 +59,16 @@ pub(crate) struct Finding {
     pub(crate) fix: String,
     pub(crate) commands: Vec<String>,
     pub(crate) risk: String,
+}
+
+impl Finding {
+    /// Whether its kind and severity are words, as those of every version of the program. Whoever wrote a document may have put a text there.
+    pub(crate) fn is_of_words(&self) -> bool {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        self.id.len() <= ID_LENGTH_MAX
+            && self.id.bytes().all(is_word)
+            && SEVERITIES.contains(&self.severity.as_str())
+    }
 }
 
 #[derive(Debug, Deserialize)]

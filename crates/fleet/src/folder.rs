@@ -8,6 +8,9 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// The file with the number of inputs, beside the tables.
+pub(crate) const INPUTS_FILE: &str = "inputs.json";
+
 /// Why the tables of a folder can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesFolderError {
@@ -80,6 +83,20 @@ impl TablesFolder {
         Ok(lock)
     }
 
+    /// Keeps how many inputs there are, in all shards: a report then says how many of them were not read.
+    ///
+    /// # Errors
+    /// [`TablesFolderError::Folder`]
+    pub fn keep_inputs(&self, inputs: usize) -> Result<(), TablesFolderError> {
+        let text = format!("{{\"inputs\": {inputs}}}\n");
+        let path = self.path.join(INPUTS_FILE);
+        Ok((self.write)(&path, text.as_bytes()).map_err(|source| FolderError::Io {
+            action: "write",
+            path,
+            source,
+        })?)
+    }
+
     /// Inputs that have rows, by the rules of this program, and have not been changed since. Of any shard.
     ///
     /// # Errors
@@ -120,17 +137,9 @@ impl TablesFolder {
         PartFolder::is_part(path)
     }
 
-    /// Whether an input is a file of this folder: a part of a table, or a lock. It is nobody's capture.
+    /// Whether an input is a file of this folder that is beside the tables: it is nobody's capture. Those of the tables are never found as inputs.
     pub fn has(&self, input: &Input) -> bool {
-        let Ok(inside) = input.path.strip_prefix(absolute(&self.path)) else { return false };
-        let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
-        match &names[..] {
-            [table, _] => {
-                PartFolder::is_part(&input.path) && Table::ALL.iter().any(|one| one.name() == table.as_ref())
-            }
-            [lock] => lock.starts_with("shard-") && lock.ends_with(".lock"),
-            _ => false,
-        }
+        input.path == absolute(&self.path).join(INPUTS_FILE)
     }
 
     fn table(&self, table: Table) -> Result<PartFolder, FolderError> {

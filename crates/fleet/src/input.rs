@@ -12,6 +12,9 @@ const DEPTH_MAX: usize = 16;
 /// Names that a host's file tree, or a sosreport, has at its top.
 const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
 
+/// Endings of files that lie beside captures and are none: sums, signatures, tables and their locks.
+const BESIDE: [&str; 7] = ["md5", "sha1", "sha256", "asc", "sig", "parquet", "lock"];
+
 /// A file or folder that may be a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Input {
@@ -43,7 +46,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Finds captures, and calls them by absolute paths. A path that was given is followed through symbolic links; below it they are left out. A folder is a capture if it has
-    /// `proc`, `sys` or `sos_commands`; in others each file is an input, and so are captures among the folders below, down to 16.
+    /// `proc`, `sys` or `sos_commands`; in others each file is an input, but for checksums, signatures and tables, and so are captures among the folders below, down to 16.
     pub fn find<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
         let mut all = Self::default();
         for path in paths {
@@ -84,10 +87,16 @@ impl Inputs {
         });
         match looked_at {
             Ok((_, metadata)) if metadata.is_symlink() => {}
+            Ok((path, metadata)) if metadata.is_file() && is_beside(&path) => {}
             Ok((path, metadata)) => self.add(path, &metadata, depth),
             Err(error) => self.unlisted.push(Unlisted { path: folder.to_owned(), error }),
         }
     }
+}
+
+/// Whether a file has a name that no capture has.
+fn is_beside(path: &Path) -> bool {
+    path.extension().is_some_and(|end| BESIDE.iter().any(|one| end == *one))
 }
 
 /// The path from `/`, the same from whatever folder it was given: without `.`, and without `/` at its end. An empty one stays.

@@ -39,7 +39,7 @@ pub use capture::{InputError, inspect};
 pub use folder::{FinishedInputs, TablesFolder, TablesFolderError};
 pub use input::{Input, Inputs, Unlisted};
 pub use part::inputs_of_part;
-pub use summary::{Change, Failure, FleetFinding, FleetFix, Odd, PathCount, Summary};
+pub use summary::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, PathCount, Summary};
 pub use table::{Inspected, Rows, SCHEMA, Table};
 pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError, complete_parts};
 

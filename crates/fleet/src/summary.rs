@@ -2,14 +2,16 @@
 
 mod failure;
 mod finding;
+mod newest;
 
 pub use failure::Failure;
 pub use finding::{FleetFinding, FleetFix};
+pub use newest::FleetHost;
 
 use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The least number of hosts of a model that are compared.
 const PEERS_MIN: usize = 5;
@@ -22,7 +24,11 @@ const USUAL_OF_TEN: usize = 9;
 pub struct Summary {
     /// Hosts, each by its newest capture.
     pub hosts: usize,
-    /// Captures of them.
+    /// Inputs that have rows.
+    pub inputs: usize,
+    /// Inputs that the last run found, in all shards; `None` if that is not known.
+    pub inputs_found: Option<usize>,
+    /// Captures of them, all but copies.
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,
@@ -30,6 +36,8 @@ pub struct Summary {
     pub without_adapters: usize,
     /// Inputs that were not inspected, nor later, by path.
     pub errors: Vec<Failure>,
+    /// Hosts, those with the worst findings first.
+    pub by_host: Vec<FleetHost>,
     /// By number of adapters, most first.
     pub paths: Vec<PathCount>,
     /// Worst first, and most frequent first.
@@ -113,14 +121,23 @@ impl Summary {
             histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
+        let inputs: HashSet<&String> = tables
+            .hosts
+            .iter()
+            .map(|row| &row.input)
+            .chain(tables.errors.iter().map(|row| &row.input))
+            .collect();
         Self {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
             without_adapters: newest.iter().filter(|(_, row)| rows_of(&adapters, row).is_empty()).count(),
             errors: failure::all(tables, made_by),
+            inputs: inputs.len(),
+            inputs_found: tables.inputs,
+            by_host: newest::all(&newest, &adapters, &findings),
             paths: paths(&newest, &adapters),
-            findings: finding::all(&newest, &findings),
+            findings: finding::all(&newest, &findings, made_by),
             odd: odd(&all),
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
         }
@@ -130,7 +147,7 @@ impl Summary {
 /// One row for each capture.
 fn choose<'t>(hosts: &'t [HostRow], made_by: &str) -> Vec<&'t HostRow> {
     // A capture is at least as old as the oldest of its copies.
-    let rank = |row: &HostRow| (row.rules == made_by, Reverse(row.modified_us.unwrap_or(i64::MAX)));
+    let rank = |row: &HostRow| (Rules::of(row, made_by), Reverse(row.modified_us.unwrap_or(i64::MAX)));
     let mut chosen: BTreeMap<&str, &HostRow> = BTreeMap::new();
     for row in without_replaced(hosts, made_by) {
         let place = chosen.entry(&row.capture).or_insert(row);
@@ -141,28 +158,52 @@ fn choose<'t>(hosts: &'t [HostRow], made_by: &str) -> Vec<&'t HostRow> {
     chosen.into_values().collect()
 }
 
-/// All rows but those of hosts without a name whose input was replaced: nothing tells whether the capture there now is of the same host.
-fn without_replaced<'t>(hosts: &'t [HostRow], made_by: &str) -> impl Iterator<Item = &'t HostRow> {
-    let rank = move |row: &HostRow| (row.modified_us, row.rules == made_by);
-    let mut newest: HashMap<&str, (Option<i64>, bool)> = HashMap::new();
-    for row in hosts {
-        let place = newest.entry(&row.input).or_insert_with(|| rank(row));
-        *place = rank(row).max(*place);
-    }
-    hosts
-        .iter()
-        .filter(move |row| row.host_name.is_some() || newest.get(row.input.as_str()) == Some(&rank(row)))
+/// How good the rules of a row are: those of now are best, and later versions are better than earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Rules {
+    is_now: bool,
+    version: Vec<u64>,
 }
 
-/// Captures by host. One whose name was not read is known by its input.
+impl Rules {
+    fn of(row: &HostRow, made_by: &str) -> Self {
+        let numbers = row.rules.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok());
+        Self { is_now: row.rules == made_by, version: numbers.collect() }
+    }
+}
+
+/// All rows but two kinds: those of an input that better rules have read, too, since other rules read other files of it; and those of
+/// hosts without a name whose input was replaced, since nothing tells whether the capture there now is of the same host.
+fn without_replaced<'t>(hosts: &'t [HostRow], made_by: &str) -> impl Iterator<Item = &'t HostRow> {
+    let mut best: HashMap<(&str, Option<i64>), Rules> = HashMap::new();
+    let mut newest: HashMap<&str, Option<i64>> = HashMap::new();
+    for row in hosts {
+        let rules = Rules::of(row, made_by);
+        let of_input = best.entry((&row.input, row.modified_us)).or_insert_with(|| rules.clone());
+        *of_input = rules.max(of_input.clone());
+        let last = newest.entry(&row.input).or_insert(row.modified_us);
+        *last = row.modified_us.max(*last);
+    }
+    hosts.iter().filter(move |row| {
+        let is_best = best.get(&(row.input.as_str(), row.modified_us)) == Some(&Rules::of(row, made_by));
+        is_best && (row.host_name.is_some() || newest.get(row.input.as_str()) == Some(&row.modified_us))
+    })
+}
+
+/// Captures by host. One whose name was not read is known by its input; those of one name on different machines are called by both.
 fn histories<'t>(chosen: &[&'t HostRow]) -> Vec<History<'t>> {
     let mut hosts: BTreeMap<(String, Option<&str>), Vec<&HostRow>> = BTreeMap::new();
     for row in chosen {
         let host = row.host_name.clone().unwrap_or_else(|| row.input.clone());
         hosts.entry((host, row.machine.as_deref())).or_default().push(row);
     }
-    let history = |((host, _), mut captures): ((String, Option<&str>), Vec<&'t HostRow>)| {
-        captures.sort_by_key(|row| row.modified_us);
+    let mut machines: HashMap<String, usize> = HashMap::new();
+    hosts.keys().for_each(|(host, _)| *machines.entry(host.clone()).or_default() += 1);
+    let history = |((host, machine), mut captures): ((String, Option<&str>), Vec<&'t HostRow>)| {
+        captures.sort_by_key(|row| (row.modified_us, &row.input));
+        let is_alone = machines.get(&host) == Some(&1);
+        let host =
+            if is_alone { host } else { format!("{host} ({})", machine.unwrap_or("machine not known")) };
         History { host, captures }
     };
     hosts.into_iter().map(history).collect()

@@ -1,6 +1,7 @@
 //! Rows of a folder's tables, as far as a report needs them.
 
 use crate::capture::DOCUMENT;
+use crate::folder::INPUTS_FILE;
 use crate::part::cell;
 use crate::table::Table;
 use columns::{FolderError, PartFolder, open_part};
@@ -9,9 +10,12 @@ use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of the file with the number of inputs.
+const INPUTS_BYTES_MAX: u64 = 4096;
 
 /// A row of `hosts`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,6 +70,10 @@ pub struct FindingRow {
     pub id: String,
     /// Its severity.
     pub severity: String,
+    /// The adapter; `None` for the host.
+    pub address: Option<String>,
+    /// What was found.
+    pub what: String,
     /// What mends it; hosts that have the same share it.
     pub fix: Arc<Fix>,
 }
@@ -107,6 +115,8 @@ pub struct Tables {
     pub findings: Vec<FindingRow>,
     /// Inputs that were not inspected.
     pub errors: Vec<ErrorRow>,
+    /// How many inputs the last run found, in all shards; `None` if that was not kept.
+    pub inputs: Option<usize>,
 }
 
 /// A folder or file of tables that can't be read.
@@ -142,6 +152,7 @@ impl Tables {
                 added.map_err(|source| TablesError::Part { path, source })?;
             }
         }
+        tables.inputs = kept_inputs(folder);
         Ok(tables)
     }
 
@@ -174,6 +185,17 @@ impl Tables {
         }
         Ok(())
     }
+}
+
+/// How many inputs there are, as a run has kept it; `None` if there is no such file, or another one of its name.
+fn kept_inputs(folder: &Path) -> Option<usize> {
+    #[derive(serde::Deserialize)]
+    struct Kept {
+        inputs: usize,
+    }
+    let mut text = String::new();
+    open_part(&folder.join(INPUTS_FILE)).ok()?.take(INPUTS_BYTES_MAX).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok().map(|Kept { inputs }| inputs)
 }
 
 /// The part and the input whose rows are those of a capture, by its digest and rules. Copies of the capture have the same ones again.
@@ -274,6 +296,8 @@ impl FindingRow {
             rules: required(row, "rules"),
             id: required(row, "id"),
             severity: required(row, "severity"),
+            address: text(row, "address"),
+            what: required(row, "what"),
             fix,
         }
     }

@@ -24,7 +24,9 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
     {
         fs::create_dir_all(root.join(name)).unwrap();
     }
-    for name in ["all/host/etc/hostname", "all/one.tar.gz", "all/rack/two.json", "all/rack/proc"] {
+    let captures = ["all/host/etc/hostname", "all/one.tar.gz", "all/rack/two.json", "all/rack/proc"];
+    let beside = ["all/one.tar.gz.sha256", "all/rack/two.json.asc", "all/part-0.parquet"];
+    for name in captures.into_iter().chain(beside) {
         fs::write(root.join(name), "x").unwrap();
     }
     symlink("one.tar.gz", root.join("all/link")).unwrap();
@@ -37,6 +39,11 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
     assert_eq!(found(root, &["given"]), under("given"), "what is given is followed");
     assert_eq!(found(root, &["all/host", "all", "all/one.tar.gz"]), under("all"), "each once");
     assert_eq!(found(root, &["all/empty"]), [""; 0]);
+    assert_eq!(
+        found(root, &["all/one.tar.gz.sha256"]),
+        ["all/one.tar.gz.sha256"],
+        "what is given is an input"
+    );
 }
 
 #[test]

@@ -155,7 +155,9 @@ Examples:
   iotoll sweep report results
   iotoll sweep report results --figure latency_mean_ns --html results.html
   iotoll sweep report results --merge results.parquet
-  iotoll sweep report results --json | jq .figure.shares")]
+  iotoll sweep report results --json | jq .figure.shares
+
+Exit status: 0 if there are results; 2 on errors.")]
 pub(crate) struct SweepReport {
     /// Print one JSON document with schema iotoll.sweep-report/1
     #[arg(long)]

@@ -94,7 +94,7 @@ fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
     let tables = Tables::read(&args.folder)?;
     let summary = Summary::of(&tables, program_version());
     let folder = args.folder.display().to_string();
-    let page = report::fleet_summary(&summary, &folder, date::of_microseconds);
+    let page = report::fleet_summary(&summary, &folder, date::of_microseconds, output::report_length());
     if let Some(file) = &args.html {
         WholeFile::write(file, report::html(&page, "iotoll · fleet", program_version()).as_bytes())?;
     }
@@ -115,6 +115,7 @@ fn write_tables(args: &FleetTables) -> anyhow::Result<Outcome> {
     let folder = TablesFolder::new(&args.out, &shard, program_version(), WholeFile::write_part);
     found.found.retain(|input| !folder.has(input));
     let _lock = folder.prepare()?;
+    folder.keep_inputs(found.found.len())?;
     let finished = folder.finished_inputs()?;
     let FinishedInputs { inspected, failed } = &finished;
     let mine: Vec<&Input> = found.found.iter().filter(|input| args.shard.has(hash(input))).collect();

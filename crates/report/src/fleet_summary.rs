@@ -1,56 +1,68 @@
-//! The page of a fleet: adapters by path, findings, and hosts that differ from their peers or from what they were.
+//! The page of a fleet: findings with their fixes, hosts that differ from their peers or from what they were, and adapters by path.
 
-use crate::page::drawing::{Bars, Drawing, Kind, Line};
 use crate::page::fact::Fact;
 use crate::page::ink::Ink;
+use crate::page::length::Length;
 use crate::page::quantity::{count, grouped};
+use crate::page::shorten::shorten;
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Details, Lead, Page};
 use escape::terminal::plain;
-use fleet::{Change, Failure, FleetFinding, Odd, Summary};
+use fleet::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns for the names of facts.
 const NAMES: usize = 13;
-/// Odd hosts, changes and errors that are shown at most.
-const ROWS_MAX: usize = 200;
-/// Fixes of a finding that are shown at most: those of most hosts.
+/// Findings, odd hosts, changes and errors that a folded page shows at most.
+const ROWS_MAX: usize = 100;
+/// Hosts to begin with that it shows.
+const WORST_MAX: usize = 10;
+/// Fixes of a finding that it shows: those of most hosts.
 const FIXES_MAX: usize = 3;
-/// Hosts that are named in one list.
-const HOSTS_MAX: usize = 8;
+/// Hosts or addresses that one of its lists names.
+const NAMED_MAX: usize = 8;
 /// Columns for what a fix, its hosts and its risk are called.
 const LABELS: usize = 6;
-/// Columns before a command.
-const COMMANDS: usize = 8;
+/// Columns of the longest text of an error, which may quote its input.
+const ERROR_MAX: usize = 400;
 
 /// A fleet on one page. `source` is the folder of its tables, and `day` gives the day of a time in microseconds since 1970.
-pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> String) -> Page {
+pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> String, length: Length) -> Page {
     let hosts = count(summary.hosts, "host");
     let mut page = Page::titled(format!("Fleet of {hosts}: {}", plain(source)));
-    let mut facts = vec![Fact::known("captures", &summary.captures.to_string())];
-    if summary.incomplete > 0 {
+    page.facts(facts(summary), NAMES);
+    add_findings(&mut page, &summary.findings, length);
+    add_worst(&mut page, &summary.by_host, length);
+    add_odd(&mut page, &summary.odd, length);
+    add_paths(&mut page, summary);
+    add_changes(&mut page, &summary.changes, day, length);
+    add_errors(&mut page, &summary.errors, length);
+    page
+}
+
+/// How much was read.
+fn facts(summary: &Summary) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(found) = summary.inputs_found.filter(|found| *found > summary.inputs) {
         let words = format!(
-            "of {} something that decides was not read: paths and findings may be wrong",
-            count(summary.incomplete, "host")
+            "{} of {} were read: the rest is on no page. Run `iotoll fleet` again, or its other shards",
+            grouped(summary.inputs as u64),
+            grouped(found as u64)
         );
-        facts.push(Fact::known("incomplete", &words));
+        facts.push(Fact::known("inputs", &words));
+    }
+    facts.push(Fact::known("captures", &grouped(summary.captures as u64)));
+    let hosts = |number: usize| count(number, "host");
+    if summary.incomplete > 0 {
+        let words = "something that decides was not read: paths and findings may be wrong";
+        facts.push(Fact::known("incomplete", &format!("of {} {words}", hosts(summary.incomplete))));
     }
     if summary.without_adapters > 0 {
-        let words = format!(
-            "of {} no adapter is known, so nothing below is about their adapters: a log alone tells few or none",
-            count(summary.without_adapters, "host")
-        );
-        facts.push(Fact::known("no adapters", &words));
+        let words = "no adapter is known, so nothing below is about theirs: a log alone tells few or none";
+        facts.push(Fact::known("no adapters", &format!("of {} {words}", hosts(summary.without_adapters))));
     }
     facts.push(Fact::known("errors", &errors_by_kind(&summary.errors)));
-    page.facts(facts, NAMES);
-    add_findings(&mut page, &summary.findings);
-    summary.findings.iter().for_each(|finding| page.push(Block::Details(fixes_of(finding))));
-    add_odd(&mut page, &summary.odd);
-    add_paths(&mut page, summary);
-    add_changes(&mut page, &summary.changes, day);
-    add_errors(&mut page, &summary.errors);
-    page
+    facts
 }
 
 /// `none`, or `2 no-capture, 1 unreadable`.
@@ -62,71 +74,108 @@ fn errors_by_kind(errors: &[Failure]) -> String {
     if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }
 }
 
-fn add_odd(page: &mut Page, odd: &[Odd]) {
+fn add_odd(page: &mut Page, odd: &[Odd], length: Length) {
     page.heading("Hosts that differ from others of the same machine");
     if odd.is_empty() {
-        return page
-            .prose("None. Where five hosts or more are of one machine, they are alike, or more than one in ten differs.", 0);
+        return page.prose(
+            "None. Where five hosts or more are of one machine, they are alike, or more than one in ten differs.",
+            0,
+        );
     }
-    for one in odd.iter().take(ROWS_MAX) {
+    let shown = length.shown(odd.len(), ROWS_MAX);
+    for one in &odd[..shown] {
         let Odd { host, machine, what, value, usual, same, peers } = one;
         let words = format!("{what}: {value}; {same} of {peers} {machine} have {usual}");
         page.item(Lead::Name(plain(host)), plain(&words));
     }
-    add_rest(page, odd.len());
+    add_rest(page, odd.len() - shown);
 }
 
-fn add_findings(page: &mut Page, findings: &[FleetFinding]) {
+fn add_findings(page: &mut Page, findings: &[FleetFinding], length: Length) {
     page.heading("Findings");
     if findings.is_empty() {
         return page.prose("None.", 0);
     }
-    let rows = findings.iter().map(|one| Row {
+    let shown = length.shown(findings.len(), ROWS_MAX);
+    let rows = findings[..shown].iter().map(|one| Row {
         name: plain(&one.id),
         ink: (one.severity == "critical").then_some(Ink::Strong),
         cells: vec![plain(&one.severity), one.hosts.len().to_string(), one.findings.to_string()],
     });
     page.table(Table::with_wrapped_names("finding", &["severity", "hosts", "findings"], rows.collect()));
+    add_rest(page, findings.len() - shown);
     page.remark(
-        "Fixes are those that an inspection has for the hosts beside them; `iotoll inspect --from CAPTURE --explain` has the evidence, and how to \
-         verify them. Those of notes are shown with --full.",
+        "Below are the hosts of each, and the fixes that an inspection has for them; `iotoll inspect --from CAPTURE --explain` also has the \
+         evidence, and how to verify a fix. On a terminal those of notes need --full.",
     );
+    findings[..shown].iter().for_each(|one| page.push(Block::Details(fixes_of(one, length))));
 }
 
 /// A finding's hosts and fixes. Notes are folded.
-fn fixes_of(finding: &FleetFinding) -> Details {
+fn fixes_of(finding: &FleetFinding, length: Length) -> Details {
     let FleetFinding { id, severity, hosts, fixes, .. } = finding;
     let mut page = Page::default();
-    for (place, fix) in fixes.iter().take(FIXES_MAX).enumerate() {
+    let shown = length.shown(fixes.len(), FIXES_MAX);
+    for (place, fix) in fixes[..shown].iter().enumerate() {
         if place > 0 {
             page.blank();
         }
-        let mut facts = vec![Fact::known("fix", &fix.fix)];
-        if fix.hosts != *hosts {
-            facts.insert(0, Fact::known("on", &listed(&fix.hosts)));
-        }
-        facts.push(Fact::known("risk", &fix.risk));
-        page.facts(facts, LABELS);
-        fix.commands.iter().for_each(|command| page.line(format!("{:COMMANDS$}{}", "", plain(command))));
+        page.facts(facts_of(fix, length), LABELS);
     }
-    if let Some(more @ [_, ..]) = fixes.get(FIXES_MAX..) {
-        let more = grouped(more.len() as u64);
-        page.prose(
-            format!("{more} more, for other adapters or hosts: `iotoll fleet report --json` has all."),
-            0,
-        );
+    if fixes.len() > shown {
+        let more = grouped((fixes.len() - shown) as u64);
+        page.prose(format!("{more} more, for other adapters or hosts: with --full, or --json."), 0);
     }
     let told: BTreeSet<&String> = fixes.iter().flat_map(|fix| &fix.hosts).collect();
     if told.len() < hosts.len() {
-        let documents = count(hosts.len() - told.len(), "host");
-        page.prose(format!("Of {documents} there are only documents, whose fixes are not repeated here."), 0);
+        page.prose(
+            format!(
+                "Of {} only a document, or an inspection by another version of iotoll, is there: fixes are shown where this version inspected the \
+                 capture.",
+                count(hosts.len() - told.len(), "host")
+            ),
+            0,
+        );
     }
     Details {
-        summary: format!("{}, {}: {}", plain(id), plain(severity), listed(hosts)),
+        summary: format!("{}, {}: {}", plain(id), plain(severity), listed(hosts, "host", length)),
         anchor: plain(&format!("{id}-{severity}")),
         is_open: severity != "note",
         blocks: page.blocks,
     }
+}
+
+/// Where a fix is for, what it is, and the commands in it.
+fn facts_of(fix: &FleetFix, length: Length) -> Vec<Fact> {
+    let FleetFix { what, fix, commands, risk, addresses, hosts } = fix;
+    let mut on = listed(hosts, "host", length);
+    if !addresses.is_empty() {
+        on = format!("{on}; {}", listed(addresses, "adapter", length));
+    }
+    let mut facts: Vec<Fact> = [("on", &on), ("what", what), ("fix", fix), ("risk", risk)]
+        .map(|(name, text)| Fact::known(name, text))
+        .into();
+    facts.extend(commands.iter().map(|command| Fact::command("run", command)));
+    facts
+}
+
+/// Hosts that need most.
+fn add_worst(page: &mut Page, hosts: &[FleetHost], length: Length) {
+    let is_bad = |host: &&FleetHost| host.critical + host.warnings > 0;
+    let bad: Vec<&FleetHost> = hosts.iter().filter(is_bad).collect();
+    if bad.is_empty() {
+        return;
+    }
+    page.heading("Hosts with the worst findings");
+    let shown = length.shown(bad.len(), WORST_MAX);
+    for one in &bad[..shown] {
+        let FleetHost { host, input, critical, warnings, notes, .. } = one;
+        let capture = if host == input { String::new() } else { format!("; capture {}", plain(input)) };
+        let found =
+            format!("{critical} critical, {}, {}", count(*warnings, "warning"), count(*notes, "note"));
+        page.item(Lead::Name(plain(host)), format!("{found}{capture}"));
+    }
+    add_rest(page, bad.len() - shown);
 }
 
 fn add_paths(page: &mut Page, summary: &Summary) {
@@ -137,52 +186,48 @@ fn add_paths(page: &mut Page, summary: &Summary) {
         cells: vec![one.adapters.to_string(), one.hosts.to_string()],
     });
     page.table(Table::with_wrapped_names("DMA path", &["adapters", "hosts"], rows.collect()));
-    let points = (1..).zip(&summary.paths).map(|(x, one)| (f64::from(x), one.adapters as f64)).collect();
-    page.push(Block::Drawing(Drawing(Kind::Bars(Bars {
-        name: "Adapters by DMA path".to_owned(),
-        y_title: "adapters".to_owned(),
-        categories: summary.paths.iter().map(|one| plain(&one.dma_path)).collect(),
-        lines: vec![Line { name: "adapters".to_owned(), points }],
-    }))));
 }
 
-fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String) {
+fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String, length: Length) {
     page.heading("What changed between captures of a host");
     if changes.is_empty() {
         return page.prose("Nothing, or no host with a name was captured twice.", 0);
     }
-    for one in changes.iter().take(ROWS_MAX) {
+    let shown = length.shown(changes.len(), ROWS_MAX);
+    for one in &changes[..shown] {
         let Change { host, modified_us, what, before, after } = one;
         let since = modified_us.map(&day).map_or(String::new(), |day| format!(", file of {day}"));
         page.item(Lead::Name(plain(host)), plain(&format!("{what}: {before}, then {after}{since}")));
     }
-    add_rest(page, changes.len());
+    add_rest(page, changes.len() - shown);
 }
 
-fn add_errors(page: &mut Page, errors: &[Failure]) {
+fn add_errors(page: &mut Page, errors: &[Failure], length: Length) {
     if errors.is_empty() {
         return;
     }
     page.heading("Inputs that were not inspected");
-    for one in errors.iter().take(ROWS_MAX) {
-        page.item(Lead::Name(plain(&one.kind)), plain(&one.what));
+    let shown = length.shown(errors.len(), ROWS_MAX);
+    for one in &errors[..shown] {
+        page.item(Lead::Name(plain(&one.kind)), shorten(&plain(&one.what), ERROR_MAX));
     }
-    add_rest(page, errors.len());
+    add_rest(page, errors.len() - shown);
 }
 
 /// `3 hosts: a, b, c`, with the first names alone if there are many.
-fn listed(hosts: &[String]) -> String {
-    let names: Vec<String> = hosts.iter().take(HOSTS_MAX).map(|host| plain(host)).collect();
-    let more = match hosts.len() - names.len() {
+fn listed(names: &[String], noun: &str, length: Length) -> String {
+    let shown: Vec<String> =
+        names[..length.shown(names.len(), NAMED_MAX)].iter().map(|name| plain(name)).collect();
+    let more = match names.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {} more", grouped(more as u64)),
     };
-    format!("{}: {}{more}", count(hosts.len(), "host"), names.join(", "))
+    format!("{}: {}{more}", count(names.len(), noun), shown.join(", "))
 }
 
-/// Says how many rows of so many are not shown.
-fn add_rest(page: &mut Page, all: usize) {
-    if all > ROWS_MAX {
-        page.remark(format!("{} further ones are not shown; the tables have all.", all - ROWS_MAX));
+/// Says how many rows are not shown.
+fn add_rest(page: &mut Page, left_out: usize) {
+    if left_out > 0 {
+        page.remark(format!("{} more: with --full, or --json.", grouped(left_out as u64)));
     }
 }

@@ -4,10 +4,11 @@ use crate::page::drawing::{Drawing, Kind, Line, Plot};
 use crate::page::fact::Fact;
 use crate::page::quantity::{count, figure, grouped};
 use crate::page::table::{Row, Table};
-use crate::page::{Block, Page};
+use crate::page::{Block, Details, Page};
 use escape::terminal::plain;
 use sweep::{
-    AxisEffect, AxisValue, Curve, ErrorCount, Figure, Group, Interaction, Range, Summary, VarianceShare,
+    AxisEffect, AxisValue, Curve, ErrorCount, Figure, Group, Interaction, InteractionRow, Range, Summary,
+    VarianceShare,
 };
 use toll::Estimate;
 
@@ -21,45 +22,20 @@ const SHARE_MIN: f64 = 0.001;
 /// A sweep on one page. `source` is the folder of its results.
 pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
     let mut page = Page::titled(format!("Sweep: {}", plain(&summary.what)));
-    let failed: usize = summary.errors.iter().map(|error| error.points).sum();
-    let of_plan = summary.points_of_plan.filter(|points| *points > summary.points as u64);
-    let missing = of_plan.map(|points| format!(" of {}: the sweep has not ended", grouped(points)));
-    let several =
-        (summary.plans > 1).then(|| format!(" of {} plans with other values on the axes", summary.plans));
-    let points = count(summary.points, "point");
-    let ends = match failed {
-        0 => "all with a result".to_owned(),
-        _ => format!("{} of them with an error instead of a result", grouped(failed as u64)),
-    };
-    let points = format!("{points}{}, {ends}", missing.or(several).unwrap_or_default());
     page.facts(
         vec![
-            Fact::known("results", &plain(source)),
+            Fact::known("folder", &plain(source)),
             Fact::known("model", &plain(&summary.model)),
-            Fact::known("points", &points),
+            Fact::known("points", &points(summary)),
         ],
         NAMES,
     );
-    if summary.unsteady > 0 {
-        page.remark(format!(
-            "{} in no steady state: more transfers, or a longer time, may give other figures.",
-            count(summary.unsteady, "point")
-        ));
-    }
-    if summary.plans > 1 {
-        page.remark("`iotoll sweep PLAN --out DIR` tells whether a plan's points are all there.");
-    }
-    if let Some(seeds) = summary.shared_seeds {
-        page.warnings(&[format!(
-            "seeds of some points are closer than the {seeds} that each runs with: points share runs, and intervals are too narrow"
-        )]);
-    }
+    add_doubts(&mut page, summary);
     add_limits(&mut page, summary);
     if let Some(figure) = &summary.figure {
         add_shares(&mut page, figure);
         add_effects(&mut page, figure);
-        add_curves(&mut page, figure);
-        add_interaction(&mut page, figure);
+        add_pair(&mut page, figure);
         add_extremes(&mut page, figure);
         let others: Vec<String> =
             summary.figures.iter().filter(|name| **name != figure.name).map(|name| plain(name)).collect();
@@ -68,7 +44,42 @@ pub fn sweep_summary(summary: &Summary, source: &str) -> Page {
         }
     }
     add_errors(&mut page, summary);
+    add_machine(&mut page, summary);
     page
+}
+
+/// How many points there are, and how many have no result.
+fn points(summary: &Summary) -> String {
+    let failed: usize = summary.errors.iter().map(|error| error.points).sum();
+    let of_plan = summary.points_of_plan.filter(|points| *points > summary.points as u64);
+    let missing = of_plan.map(|points| format!(" of {}: the sweep has not ended", grouped(points)));
+    let several = (summary.plans > 1).then(|| {
+        format!(
+            " of {} plans, with other values on the axes: whether some are missing is not known",
+            summary.plans
+        )
+    });
+    let ends = match failed {
+        0 => "all with a result".to_owned(),
+        _ => format!("{} of them with an error instead of a result", grouped(failed as u64)),
+    };
+    let points = grouped(summary.points as u64);
+    format!("{points}{}; {ends}", missing.or(several).unwrap_or_default())
+}
+
+/// Reasons to doubt what follows.
+fn add_doubts(page: &mut Page, summary: &Summary) {
+    if summary.unsteady > 0 {
+        page.remark(format!(
+            "{} in no steady state: more transfers, or a longer time, may give other figures.",
+            count(summary.unsteady, "point")
+        ));
+    }
+    if let Some(seeds) = summary.shared_seeds {
+        page.warnings(&[format!(
+            "points that differ in their seed alone share runs: each runs with {seeds} seeds, and theirs are closer. Intervals are too narrow"
+        )]);
+    }
 }
 
 fn add_limits(page: &mut Page, summary: &Summary) {
@@ -82,47 +93,81 @@ fn add_limits(page: &mut Page, summary: &Summary) {
 
 /// Which axes the figure depends on, and how much.
 fn add_shares(page: &mut Page, figure: &Figure) {
-    if figure.shares.len() < 2 {
+    let varied = figure.effects.iter().filter(|effect| effect.values.len() > 1).count();
+    if varied < 2 {
         return;
     }
     page.heading(format!("What {} depends on", plain(&figure.name)));
+    if figure.shares.is_empty() {
+        let why = "Not told: a combination of values has no result, or fewer seeds than others; or all figures are the same.";
+        return page.prose(why, 0);
+    }
     let is_shown = |share: &&VarianceShare| share.fields.len() == 1 || share.share >= SHARE_MIN;
-    let rows: Vec<Row> = figure
-        .shares
+    let shown: Vec<&VarianceShare> = figure.shares.iter().filter(is_shown).collect();
+    let rows = shown
         .iter()
-        .filter(is_shown)
         .take(ROWS_MAX)
-        .map(|share| row(plain(&share.fields.join(" and ")), vec![percentage(share.share)]))
-        .collect();
-    page.table(Table::with_wrapped_names("field", &["share of variance"], rows));
+        .map(|share| row(plain(&share.fields.join(" and ")), vec![percentage(share.share)]));
+    page.table(Table::with_wrapped_names("field", &["share of variance"], rows.collect()));
+    add_rest(page, shown.len(), "field");
     page.remark(
-        "Shares over this plan's grid: other values on the axes give others. Two fields have what they explain together beyond what each does \
-         alone; what is missing from 100 % is of more than two, or small. Chance between runs counts as such.",
+        "How much of the difference between points goes with each field, and with two together beyond what each does alone. Other values on the \
+         axes give other shares. What is missing from 100 % goes with more fields, or is small. Chance between runs is in all of them.",
     );
 }
 
 /// A share: `83 %`, `0.4 %`.
 fn percentage(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    match percent {
+        10.0.. => format!("{percent:.0} %"),
+        0.05.. => format!("{percent:.1} %"),
+        _ => "below 0.1 %".to_owned(),
+    }
 }
 
-/// The figure by the two axes that depend on each other most.
-fn add_interaction(page: &mut Page, figure: &Figure) {
-    let Some(table) = &figure.interaction else { return };
-    let Interaction { row_field, column_field, columns, rows } = table;
-    page.heading(format!("{} by {} and {}", plain(&figure.name), plain(row_field), plain(column_field)));
+/// The figure by two axes: those that depend on each other most, or the only ones.
+fn add_pair(page: &mut Page, figure: &Figure) {
+    let name = plain(&figure.name);
+    let fields = match (&figure.interaction, figure.curves.first().and_then(|curve| curve.of.as_ref())) {
+        (Some(table), _) => Some((&table.row_field, &table.column_field)),
+        (None, Some(of)) => figure.curves.first().map(|curve| (&curve.x, &of.field)),
+        (None, None) => None,
+    };
+    // A terminal shows no drawing, so a heading needs a table.
+    if let (Some((one, other)), true) = (fields, figure.interaction.is_some()) {
+        page.heading(format!("{name} by {} and {}", plain(one), plain(other)));
+    }
+    add_curves(page, figure);
+    if let Some(table) = &figure.interaction {
+        add_interaction(page, table);
+    }
+}
+
+fn add_interaction(page: &mut Page, table: &Interaction) {
+    let Interaction { column_field, columns, rows, .. } = table;
     let titles: Vec<String> = columns.iter().map(|value| plain(value)).collect();
     let cell = |median: &Option<f64>| median.map_or_else(|| "no result".to_owned(), self::figure);
-    let rows =
-        rows.iter().take(ROWS_MAX).map(|one| row(plain(&one.value), one.medians.iter().map(cell).collect()));
-    page.table(Table { names: "", wraps_names: true, titles, rows: rows.collect() });
+    let cells = |one: &InteractionRow| row(plain(&one.value), one.medians.iter().map(cell).collect());
+    let shown = rows.iter().take(ROWS_MAX).map(cells);
+    page.table(Table { names: "", wraps_names: true, titles, rows: shown.collect() });
+    add_rest(page, rows.len(), "value");
     page.remark(format!("Columns are values of {}; medians over all other axes.", plain(column_field)));
+}
+
+/// Says how many rows of so many a table does not show.
+fn add_rest(page: &mut Page, all: usize, noun: &str) {
+    if all > ROWS_MAX {
+        page.remark(format!(
+            "{} not shown; --json has all.",
+            count(all - ROWS_MAX, &format!("further {noun}"))
+        ));
+    }
 }
 
 /// A table for each axis that has several values, and a drawing where these are numbers.
 fn add_effects(page: &mut Page, figure: &Figure) {
-    let name = plain(&figure.name);
+    let (name, mut is_over_others) = (plain(&figure.name), false);
     for effect in figure.effects.iter().filter(|effect| effect.values.len() > 1) {
         let field = plain(&effect.field);
         page.heading(format!("{name} by {field}"));
@@ -130,6 +175,7 @@ fn add_effects(page: &mut Page, figure: &Figure) {
         let has_range = effect.values.iter().any(|value| value.groups > 1);
         let groups = effect.values[0].groups;
         let has_gaps = effect.values.iter().any(|value| value.groups != groups);
+        is_over_others |= has_range;
         let mut titles = if has_range { vec!["median", "least", "greatest"] } else { vec![name.as_str()] };
         titles.extend(has_limits.then_some("limits most"));
         titles.extend(has_gaps.then_some("points"));
@@ -141,20 +187,28 @@ fn add_effects(page: &mut Page, figure: &Figure) {
             if has_range {
                 cells.extend([cell(|range| range.least), cell(|range| range.greatest)]);
             }
-            cells.extend(has_limits.then(|| value.limit.as_deref().map(plain).unwrap_or_default()));
+            cells.extend(has_limits.then(|| limits_most(value)));
             cells.extend(has_gaps.then(|| value.groups.to_string()));
             row(plain(&value.value), cells)
         });
         page.table(Table::with_wrapped_names("value", &titles, rows.collect()));
-        if effect.values.len() > ROWS_MAX {
-            page.remark(format!("{} further values are not shown.", effect.values.len() - ROWS_MAX));
-        }
+        add_rest(page, effect.values.len(), "value");
         if figure.curves.is_empty() {
             effect_plot(effect, &name).into_iter().for_each(|drawing| page.push(Block::Drawing(drawing)));
         }
     }
-    if figure.effects.iter().any(|effect| effect.values.iter().any(|value| value.groups > 1)) {
+    if is_over_others {
         page.remark("Median, least and greatest are over the values of all other axes.");
+    }
+}
+
+/// What limits most points of a value, with their share if it is not all.
+fn limits_most(value: &AxisValue) -> String {
+    let limit = value.limit.as_deref().map(plain).unwrap_or_default();
+    match value.limit_groups * 100 / value.groups.max(1) {
+        100 => limit,
+        _ if limit.is_empty() => limit,
+        percent => format!("{limit}, {percent} %"),
     }
 }
 
@@ -186,9 +240,6 @@ fn add_curves(page: &mut Page, figure: &Figure) {
     let lines: Vec<Line> = figure.curves.iter().map(line).collect();
     let is_drawn = lines.iter().flat_map(|line| &line.points).all(|(x, y)| *x >= 0.0 && *y >= 0.0);
     if let Some(curve) = figure.curves.first().filter(|_| is_drawn) {
-        if let Some(of) = &curve.of {
-            page.heading(format!("{name} by {} and {}", plain(&curve.x), plain(&of.field)));
-        }
         page.push(Block::Drawing(plot(lines, &plain(&curve.x), &name)));
     }
 }
@@ -228,6 +279,8 @@ fn add_extremes(page: &mut Page, figure: &Figure) {
     };
     if figure.extremes.iter().any(|group| group.figure.low.is_some()) {
         page.remark(format!("Intervals of 95 % are over {over}."));
+    } else {
+        page.remark("No intervals: each point is one run.");
     }
 }
 
@@ -249,6 +302,20 @@ fn add_errors(page: &mut Page, summary: &Summary) {
     let cells = |one: &ErrorCount| row(plain(&one.error), vec![one.points.to_string()]);
     let rows = summary.errors.iter().take(ROWS_MAX).map(cells);
     page.table(Table::with_wrapped_names("error", &["points"], rows.collect()));
+    add_rest(page, summary.errors.len(), "error");
+}
+
+/// The machine that all points have in common, folded.
+fn add_machine(page: &mut Page, summary: &Summary) {
+    let Some(machine) = &summary.machine else { return };
+    let mut lines = Page::default();
+    machine.lines().for_each(|line| lines.line(plain(line)));
+    page.push(Block::Details(Details {
+        summary: "What all points have in common".to_owned(),
+        anchor: "machine".to_owned(),
+        is_open: false,
+        blocks: lines.blocks,
+    }));
 }
 
 fn row(name: String, cells: Vec<String>) -> Row {

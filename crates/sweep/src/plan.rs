@@ -187,6 +187,13 @@ impl Plan {
         Ok(Key::of(self.version()?, fields))
     }
 
+    /// The machine apart from the axes: a table of TOML.
+    pub(crate) fn machine(&self) -> String {
+        let mut base = self.base.clone();
+        base.remove("what");
+        base.to_string()
+    }
+
     /// What the axes' values are known by, in whatever order they are listed.
     pub(crate) fn grid_key(&self) -> Key {
         let sorted = |axis: &Axis| {
@@ -242,17 +249,19 @@ impl Plan {
     }
 
     /// The line of a field, in the axes or else in the base. Of elements that have the field, the one with this value is meant.
-    fn line_of(&self, field: &str, value: Option<&str>) -> usize {
+    fn line_of(&self, position: u64, field: &str, value: Option<&str>) -> usize {
         let toml = TomlText::new(&self.text, &self.file);
-        let is_varied = |axis: &&Axis| axis.field == field || is_below(field, &axis.field);
+        let chosen: Vec<(&Axis, &toml::Value)> = self.chosen(position).collect();
+        let is_varied = |axis: &Axis| axis.field == field || is_below(field, &axis.field);
         // An element's field is told without its place, and a table that base lacks is one that an axis has made.
-        let is_known = has_field(&self.base, field);
-        let is_made = |axis: &&Axis| {
-            (without_places(&axis.field) == field && axis.may_be(value))
-                || (!is_known && is_below(&axis.field, field))
+        let is_whole = value_at(&self.base, field).is_some_and(|value| !value.is_array());
+        let is_made = |axis: &Axis, chosen: &toml::Value| {
+            let has_value = value.is_none_or(|value| Value::from(chosen).to_string() == value);
+            (without_places(&axis.field) == field && has_value) || (!is_whole && is_below(&axis.field, field))
         };
-        match self.axes.iter().find(is_varied).or_else(|| self.axes.iter().find(is_made)) {
-            Some(axis) => toml.line_of_names(&["axes", &axis.field]),
+        let varied = chosen.iter().find(|(axis, _)| is_varied(axis));
+        match varied.or_else(|| chosen.iter().find(|(axis, chosen)| is_made(axis, chosen))) {
+            Some((axis, _)) => toml.line_of_names(&["axes", &axis.field]),
             None => {
                 let field = format!("base.{field}");
                 value.map_or_else(|| toml.line_of(&field), |value| toml.line_of_value(&field, value))
@@ -266,7 +275,7 @@ impl Plan {
             self.chosen(position).map(|(axis, value)| format!("{} = {value}", axis.field)).collect();
         values.reverse();
         let point = format!("point {position} ({})", values.join(", "));
-        Box::new(PlanPlace { file: self.file.clone(), line: self.line_of(field, value), point })
+        Box::new(PlanPlace { file: self.file.clone(), line: self.line_of(position, field, value), point })
     }
 
     /// Checks that a machine has each value of each axis, and that no value is listed twice.
@@ -355,11 +364,6 @@ impl Axis {
         }
     }
 
-    /// Whether it has this value, if one is known.
-    fn may_be(&self, value: Option<&str>) -> bool {
-        value.is_none_or(|value| self.values.iter().any(|one| Value::from(one).to_string() == value))
-    }
-
     fn invalid_field(&self, toml: TomlText<'_>, file: &str, is: &str, expected: &str) -> PlanError {
         let line = toml.line_of_names(&["axes", &self.field]);
         axes_error(file, line, &format!("axes.{:?}", self.field), is, expected)
@@ -428,12 +432,12 @@ fn outermost(field: &str) -> (&str, Option<&str>) {
     field.split_once('.').map_or((field, None), |(above, below)| (above, Some(below)))
 }
 
-/// Whether a table has a field.
-fn has_field(table: &toml::Table, field: &str) -> bool {
+/// The value of a field, by its dotted name.
+fn value_at<'t>(table: &'t toml::Table, field: &str) -> Option<&'t toml::Value> {
     let (above, below) = outermost(field);
-    match (table.get(above), below) {
-        (Some(toml::Value::Table(inner)), Some(below)) => has_field(inner, below),
-        (value, _) => value.is_some(),
+    match (table.get(above)?, below) {
+        (toml::Value::Table(inner), Some(below)) => value_at(inner, below),
+        (value, _) => Some(value),
     }
 }
 

@@ -1,7 +1,7 @@
 //! All parts of a sweep's results.
 
 use crate::key::Key;
-use crate::table::{AXES, BASE, ERROR, GRID, KEY, MODEL, PLAN, POINTS, axis_name};
+use crate::table::{AXES, BASE, ERROR, GRID, KEY, MACHINE, MODEL, PLAN, POINTS, axis_name};
 use columns::{Cells, Column, ParquetError, TableFile, TableWriter};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -18,6 +18,8 @@ pub struct Results {
     parts: Vec<PathBuf>,
     /// What all parts say in [`METADATA`].
     metadata: [String; 4],
+    /// The machine apart from the axes.
+    machine: Option<String>,
     /// What tells the plans apart that parts are of, with the points of each; `None` of parts that don't say it.
     grids: BTreeMap<Option<String>, Option<u64>>,
     /// Those of all parts, without rows.
@@ -75,18 +77,30 @@ impl Results {
         let metadata = metadata(first, &open(first)?)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut names = HashSet::new();
-        let mut grids = BTreeMap::new();
+        let (mut grids, mut machine) = (BTreeMap::new(), None);
         for part in &parts {
             let file = open(part)?;
-            let points = file.metadata(POINTS).and_then(|points| points.parse().ok());
-            grids.insert(file.metadata(GRID).map(ToOwned::to_owned), points);
+            // A merged file has a line for each plan.
+            let points: Vec<Option<u64>> = file
+                .metadata(POINTS)
+                .into_iter()
+                .flat_map(str::lines)
+                .map(|points| points.parse().ok())
+                .collect();
+            let point = |place: usize| points.get(place).copied().flatten();
+            match file.metadata(GRID) {
+                Some(of_part) => grids
+                    .extend(of_part.lines().enumerate().map(|(at, grid)| (Some(grid.to_owned()), point(at)))),
+                None => drop(grids.insert(None, point(0))),
+            }
+            machine = machine.or(file.metadata(MACHINE).map(ToOwned::to_owned));
             // A plan's words may be changed while it runs.
             if self::metadata(part, &file)?[1..] != metadata[1..] {
                 return Err(ResultsError::OtherPlan { first: first.clone(), part: part.clone() });
             }
             columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
         }
-        Ok(Self { parts, metadata, grids, columns })
+        Ok(Self { parts, metadata, machine, grids, columns })
     }
 
     /// The plan's words.
@@ -99,18 +113,22 @@ impl Results {
         &self.metadata[2]
     }
 
+    /// The machine apart from the axes, as a table of TOML; `None` where no part says it.
+    pub fn machine(&self) -> Option<&str> {
+        self.machine.as_deref()
+    }
+
     /// The points of the plan; `None` where no part says it, or where parts are of several plans.
     pub fn points_of_plan(&self) -> Option<u64> {
-        self.only_grid().and_then(|(_, points)| *points)
+        match self.grids.len() {
+            1 => self.grids.values().next().copied().flatten(),
+            _ => None,
+        }
     }
 
     /// How many plans the parts are of: with other values on the same axes.
     pub fn plans(&self) -> usize {
         self.grids.len()
-    }
-
-    fn only_grid(&self) -> Option<(&Option<String>, &Option<u64>)> {
-        self.grids.iter().next().filter(|_| self.grids.len() == 1)
     }
 
     /// The fields of the axes.
@@ -176,10 +194,13 @@ impl Results {
     pub fn merge(&self, into: impl Write + Send, made_by: &str) -> Result<(), ResultsError> {
         let mut metadata: Vec<(&str, &str)> =
             METADATA.iter().copied().zip(self.metadata.iter().map(String::as_str)).collect();
-        let points = self.points_of_plan().map(|points| points.to_string());
-        metadata.extend(points.as_deref().map(|points| (POINTS, points)));
-        let grid = self.only_grid().and_then(|(grid, _)| grid.as_deref());
-        metadata.extend(grid.map(|grid| (GRID, grid)));
+        // A line for each plan, if all are known.
+        let grids: Option<Vec<&str>> = self.grids.keys().map(Option::as_deref).collect();
+        let points: Option<Vec<String>> =
+            self.grids.values().map(|points| points.map(|points| points.to_string())).collect();
+        let (grids, points) = (grids.map(|grids| grids.join("\n")), points.map(|points| points.join("\n")));
+        let further = [(GRID, &grids), (POINTS, &points), (MACHINE, &self.machine)];
+        metadata.extend(further.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?))));
         let failed = ResultsError::Merge;
         let mut writer =
             TableWriter::new(into, "sweep", &self.columns, made_by, &metadata).map_err(failed)?;

@@ -4,6 +4,7 @@ use crate::results::{Results, ResultsError};
 use crate::variance::{self, GridPoint, Share};
 use columns::{Cells, Column};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use toll::Estimate;
 
@@ -30,13 +31,15 @@ pub struct Summary {
     pub what: String,
     /// The version of the model.
     pub model: String,
+    /// The machine apart from the axes, as the plan describes it; `None` if no part says it.
+    pub machine: Option<String>,
     /// Points with a row.
     pub points: usize,
     /// Points of the plan; `None` if no part says it, or if there are results of several plans.
     pub points_of_plan: Option<u64>,
     /// How many plans with other values on the same axes the results are of. One that grew is another.
     pub plans: usize,
-    /// The number of seeds that each point ran with, if seeds of two points are closer than that: they share runs, and intervals are too narrow.
+    /// The number of seeds that a point ran with, if one that differs in its seed alone ran with some of them: intervals are too narrow.
     pub shared_seeds: Option<u64>,
     /// Points whose result is of no steady state: of runs that ended before the figures stayed as they were.
     pub unsteady: usize,
@@ -142,6 +145,8 @@ pub struct AxisValue {
     pub range: Option<Range>,
     /// The part that limits most of them.
     pub limit: Option<String>,
+    /// How many of them it limits.
+    pub limit_groups: usize,
 }
 
 /// Where figures lie.
@@ -223,6 +228,16 @@ struct Sample {
     figure: Estimate,
     /// The place of what limits.
     limit: Option<u32>,
+    /// Its first seed, and how many it ran with from there on; 0 if that is not known.
+    seeds: (i64, u64),
+}
+
+impl Sample {
+    /// How many seeds it ran with, if another sample ran with one of them.
+    fn shared_seeds(&self, other: &Self) -> Option<u64> {
+        let (first, last) = if self.seeds <= other.seeds { (self, other) } else { (other, self) };
+        (last.seeds.0.abs_diff(first.seeds.0) < first.seeds.1).then_some(first.seeds.1)
+    }
 }
 
 impl Summary {
@@ -250,17 +265,18 @@ impl Summary {
         let limit = |(part, points): (&String, &usize)| LimitCount { part: part.clone(), points: *points };
         let mut limits: Vec<LimitCount> =
             samples.limits.texts.iter().zip(&samples.limited).map(limit).collect();
-        limits.sort_by_key(|limit| std::cmp::Reverse(limit.points));
+        limits.sort_by_key(|limit| Reverse(limit.points));
         let error = |(error, points)| ErrorCount { error, points };
         let mut errors: Vec<ErrorCount> = samples.errors.into_iter().map(error).collect();
-        errors.sort_by_key(|error| std::cmp::Reverse(error.points));
+        errors.sort_by_key(|error| Reverse(error.points));
         Ok(Self {
             what: results.what().to_owned(),
             model: results.model().to_owned(),
+            machine: results.machine().map(ToOwned::to_owned),
             points: samples.points,
             points_of_plan: results.points_of_plan(),
             plans: results.plans(),
-            shared_seeds: seed.and_then(|seed| samples.axes[seed].shared_seeds(samples.seeds_max)),
+            shared_seeds: samples.shared_seeds,
             unsteady: samples.unsteady,
             errors,
             limits,
@@ -275,8 +291,8 @@ impl Summary {
 struct Samples {
     points: usize,
     unsteady: usize,
-    /// The most seeds that a point ran with.
-    seeds_max: u64,
+    /// What [`Summary::shared_seeds`] says.
+    shared_seeds: Option<u64>,
     errors: BTreeMap<String, usize>,
     axes: Vec<Values>,
     limits: Values,
@@ -290,7 +306,7 @@ impl Samples {
     fn add(&mut self, columns: &[Column], figure: Option<&str>, seed: Option<usize>) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let number = |name: &str, row: usize| match &column(name)?.cells {
-            Cells::Float(cells) => cells.get(row).copied().flatten(),
+            Cells::Float(cells) => cells.get(row).copied().flatten().filter(|number| number.is_finite()),
             Cells::Integer(cells) => cells.get(row).copied().flatten().map(|number| number as f64),
             _ => None,
         };
@@ -313,7 +329,6 @@ impl Samples {
             if matches!(is_steady, Some(Cells::Flag(flags)) if flags.get(row) == Some(&Some(false))) {
                 self.unsteady += 1;
             }
-            self.seeds_max = self.seeds_max.max(number(SEEDS, row).map_or(0, |seeds| seeds as u64));
             let limit = column("limit")
                 .and_then(|limits| text(&limits.cells, row))
                 .map(|limit| self.limits.place(limit));
@@ -325,7 +340,9 @@ impl Samples {
                 continue;
             };
             let [low, high] = ["low", "high"].map(|end| number(&format!("{name}_{end}"), row));
-            self.samples.push(Sample { places, figure: Estimate { mean, low, high }, limit });
+            let first = seed.and_then(|axis| number(&columns[axis].name, row)).map_or(0, |seed| seed as i64);
+            let seeds = (first, number(SEEDS, row).map_or(0, |seeds| seeds as u64));
+            self.samples.push(Sample { places, figure: Estimate { mean, low, high }, limit, seeds });
         }
     }
 
@@ -334,7 +351,9 @@ impl Samples {
         let own: Vec<usize> = (0..axes.len()).filter(|place| Some(*place) != seed).collect();
         let fields: Vec<String> = own.iter().map(|place| axes[*place].to_owned()).collect();
         let values: Vec<&Values> = own.iter().map(|place| &self.axes[*place]).collect();
-        let (groups, (seeds_fewest, seeds_most)) = grouped(std::mem::take(&mut self.samples));
+        let Groups { groups, seeds_fewest, seeds_most, shared_seeds } =
+            Groups::of(std::mem::take(&mut self.samples));
+        self.shared_seeds = shared_seeds;
         let limit = |place: u32| self.limits.texts[place as usize].clone();
         let of_sample = |sample: &Sample| {
             let texts =
@@ -357,15 +376,13 @@ impl Samples {
             .collect();
         let effects = (0..fields.len()).map(|axis| AxisEffect {
             field: fields[axis].clone(),
-            values: values[axis]
-                .in_order()
-                .map(|place| effect(&groups, axis, place, values[axis], &limit))
-                .collect(),
+            values: effect(&groups, axis, values[axis], &limit),
         });
         let points: Vec<GridPoint<'_>> =
             groups.iter().map(|group| (&*group.places, group.figure.mean)).collect();
         let sizes: Vec<usize> = values.iter().map(|values| values.texts.len()).collect();
-        let shares = variance::shares(&points, &sizes);
+        // Other numbers of runs would tell of the runs.
+        let shares = if seeds_fewest == seeds_most { variance::shares(&points, &sizes) } else { Vec::new() };
         Figure {
             name: name.to_owned(),
             extremes,
@@ -380,43 +397,57 @@ impl Samples {
     }
 }
 
-/// One sample for each group, and the fewest and most that a group had.
-fn grouped(mut samples: Vec<Sample>) -> (Vec<Sample>, (usize, usize)) {
-    samples.sort_by(|one, other| one.places.cmp(&other.places));
-    let mut groups = Vec::new();
-    let (mut fewest, mut most) = (usize::MAX, 1);
-    for group in samples.chunk_by(|one, other| one.places == other.places) {
-        let mut sample = group[0].clone();
-        let means: Vec<f64> = group.iter().map(|sample| sample.figure.mean).collect();
-        // A point alone keeps the interval of its own runs.
-        if let (2.., Some(figure)) = (group.len(), Estimate::of(&means)) {
-            sample.figure = figure;
-        }
-        (fewest, most) = (fewest.min(group.len()), most.max(group.len()));
-        groups.push(sample);
-    }
-    (groups, (fewest, most))
+/// Points that differ in their seed alone, as one sample each.
+struct Groups {
+    groups: Vec<Sample>,
+    seeds_fewest: usize,
+    seeds_most: usize,
+    shared_seeds: Option<u64>,
 }
 
-/// What a figure is at one value of an axis.
-fn effect(
-    groups: &[Sample],
-    axis: usize,
-    place: u32,
-    values: &Values,
-    limit: &impl Fn(u32) -> String,
-) -> AxisValue {
-    let have: Vec<&Sample> = groups.iter().filter(|group| group.places[axis] == place).collect();
-    let mut figures: Vec<f64> = have.iter().map(|group| group.figure.mean).collect();
-    figures.sort_by(f64::total_cmp);
-    let mut limits: BTreeMap<u32, usize> = BTreeMap::new();
-    have.iter().filter_map(|group| group.limit).for_each(|limit| *limits.entry(limit).or_default() += 1);
-    AxisValue {
-        value: values.texts[place as usize].clone(),
-        groups: figures.len(),
-        range: Range::of(&figures),
-        limit: limits.into_iter().max_by_key(|(_, groups)| *groups).map(|(place, _)| limit(place)),
+impl Groups {
+    fn of(mut samples: Vec<Sample>) -> Self {
+        samples.sort_by(|one, other| (&one.places, one.seeds).cmp(&(&other.places, other.seeds)));
+        let mut all =
+            Self { groups: Vec::new(), seeds_fewest: usize::MAX, seeds_most: 1, shared_seeds: None };
+        for group in samples.chunk_by(|one, other| one.places == other.places) {
+            let mut sample = group[0].clone();
+            let means: Vec<f64> = group.iter().map(|sample| sample.figure.mean).collect();
+            // A point alone keeps the interval of its own runs.
+            if let (2.., Some(figure)) = (group.len(), Estimate::of(&means)) {
+                sample.figure = figure;
+            }
+            all.shared_seeds =
+                all.shared_seeds.or(group.windows(2).find_map(|pair| pair[0].shared_seeds(&pair[1])));
+            all.seeds_fewest = all.seeds_fewest.min(group.len());
+            all.seeds_most = all.seeds_most.max(group.len());
+            all.groups.push(sample);
+        }
+        all
     }
+}
+
+/// What a figure is at each value of an axis.
+fn effect(groups: &[Sample], axis: usize, values: &Values, limit: &impl Fn(u32) -> String) -> Vec<AxisValue> {
+    let mut by_place: Vec<Vec<&Sample>> = vec![Vec::new(); values.texts.len()];
+    groups.iter().for_each(|group| by_place[group.places[axis] as usize].push(group));
+    let value = |place: u32| {
+        let have = &by_place[place as usize];
+        let mut figures: Vec<f64> = have.iter().map(|group| group.figure.mean).collect();
+        figures.sort_by(f64::total_cmp);
+        let mut limits: BTreeMap<u32, usize> = BTreeMap::new();
+        have.iter().filter_map(|group| group.limit).for_each(|limit| *limits.entry(limit).or_default() += 1);
+        // Of equal ones, that which came first.
+        let most = limits.into_iter().max_by_key(|(place, groups)| (*groups, Reverse(*place)));
+        AxisValue {
+            value: values.texts[place as usize].clone(),
+            groups: figures.len(),
+            range: Range::of(&figures),
+            limit: most.map(|(place, _)| limit(place)),
+            limit_groups: most.map_or(0, |(_, groups)| groups),
+        }
+    };
+    values.in_order().map(value).collect()
 }
 
 impl FieldValue {
@@ -519,16 +550,9 @@ impl Values {
         place
     }
 
-    /// So many seeds, if those of two values are the same in part when each has so many from its own on.
-    fn shared_seeds(&self, seeds: u64) -> Option<u64> {
-        let mut first: Vec<i64> = self.texts.iter().filter_map(|text| text.parse().ok()).collect();
-        first.sort_unstable();
-        first.windows(2).any(|pair| pair[1].abs_diff(pair[0]) < seeds).then_some(seeds)
-    }
-
     /// All values as numbers; `None` if one is none.
     fn numbers(&self) -> Option<Vec<f64>> {
-        self.texts.iter().map(|text| text.parse().ok()).collect()
+        self.texts.iter().map(|text| text.parse().ok().filter(|number: &f64| number.is_finite())).collect()
     }
 
     /// Places of the values: of numbers in their order, of words as they came.

@@ -17,6 +17,8 @@ pub(crate) const BASE: &str = "iotoll.base";
 pub(crate) const POINTS: &str = "iotoll.points";
 /// What tells plans apart that differ in the axes' values alone.
 pub(crate) const GRID: &str = "iotoll.grid";
+/// The machine apart from the axes, for readers: a table of TOML.
+pub(crate) const MACHINE: &str = "iotoll.machine";
 /// The columns of every part, besides those of the axes.
 pub(crate) const KEY: &str = "key";
 pub(crate) const ERROR: &str = "error";
@@ -33,6 +35,8 @@ pub struct Table {
     points: u64,
     /// What its values on the axes are known by.
     grid: String,
+    /// The machine apart from the axes.
+    machine: String,
     /// The metadata that are equal in all parts of a folder.
     origin: [(&'static str, String); 2],
 }
@@ -68,6 +72,7 @@ impl Table {
             axes: fields.iter().zip(&first.values).map(axis).collect(),
             points: plan.len(),
             grid: plan.grid_key().to_string(),
+            machine: plan.machine(),
             origin: [(MODEL, plan.version()?.to_owned()), (BASE, plan.base_key()?.to_string())],
         })
     }
@@ -97,6 +102,7 @@ impl Table {
             (base.0, &base.1),
             (POINTS, &points),
             (GRID, &self.grid),
+            (MACHINE, &self.machine),
         ];
         parquet_bytes("sweep", &columns, &self.made_by, &metadata)
     }

@@ -46,7 +46,8 @@ pub(crate) fn canonical(value: &toml::Value) -> String {
             Some(float) => format!("{:016x}", float.to_bits()),
             None => format!("i{number}"),
         },
-        toml::Value::Float(number) => format!("{:016x}", number.to_bits()),
+        // Adding nothing makes 0.0 of -0.0.
+        toml::Value::Float(number) => format!("{:016x}", (number + 0.0).to_bits()),
         toml::Value::String(word) => format!("w{}:{word}", word.len()),
         toml::Value::Boolean(flag) => flag.to_string(),
         toml::Value::Datetime(time) => format!("t{time}"),
@@ -79,6 +80,7 @@ mod tests {
     #[test]
     fn equal_values_have_one_text_and_others_have_others() {
         assert_eq!(of("a = 1\nb = 'x'"), of("b = \"x\"\na = 1.0"));
+        assert_eq!(of("a = 0"), of("a = -0.0"));
         assert_eq!(of("a = 9007199254740992"), of("a = 9007199254740992.0"));
         let different = [
             "a = 1",

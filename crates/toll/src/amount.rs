@@ -18,6 +18,7 @@ pub fn grouped(number: u64) -> String {
 pub fn figure(value: f64) -> String {
     match value {
         _ if !value.is_finite() => "?".to_owned(),
+        ..0.0 => format!("-{}", figure(-value)),
         100.0.. => grouped(value.round() as u64),
         10.0.. => format!("{value:.1}"),
         0.01.. => format!("{value:.2}"),

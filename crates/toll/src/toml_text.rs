@@ -79,7 +79,9 @@ impl<'t> TomlText<'t> {
         let names: Vec<&str> = field.split('.').collect();
         self.find_line(&names, |written| {
             let written = written.trim_matches(['"', '\'']);
-            written == value || number(written).is_some_and(|written| Some(written) == number(value))
+            let is_equal = |one: f64, other: f64| one == other || (one.is_nan() && other.is_nan());
+            written == value
+                || number(written).zip(number(value)).is_some_and(|(one, other)| is_equal(one, other))
         })
     }
 
@@ -273,6 +275,8 @@ mod tests {
             (text.line_of_value("loads.share", "0.5"), text.line_of_value("loads.share", "9")),
             (2, 1)
         );
+        let none = TomlText::new("[[a]]\nb = 1\n[[a]]\nb = nan\n", "x");
+        assert_eq!(none.line_of_value("a.b", "NaN"), 4);
         let radixes = TomlText::new("[[a]]\nb = 0x1_f\n[[a]]\nb = 0b11\n[[a]]\nb = 0o17\n", "x");
         let line = |value| radixes.line_of_value("a.b", value);
         assert_eq!((line("31"), line("3"), line("15"), line("16")), (2, 4, 6, 1));

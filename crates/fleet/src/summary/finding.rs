@@ -1,7 +1,9 @@
 //! Findings of a fleet, with their fixes and the hosts that have them.
 
 use super::{ByCapture, rows_of};
+use crate::document::SEVERITIES;
 use crate::tables::{FindingRow, Fix, HostRow};
+use host::diagnose::Id;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,8 @@ pub struct FleetFinding {
     pub findings: usize,
     /// Hosts that have it.
     pub hosts: Vec<String>,
-    /// Its fixes, that of most hosts first. None of inspections that only a document tells: whoever wrote it may have written any command.
+    /// Its fixes, that of most hosts first. Only those that this version of the program has for a capture: whoever wrote a document may have written
+    /// any command, and older versions knew less.
     pub fixes: Vec<FleetFix>,
 }
 
@@ -26,6 +29,10 @@ pub struct FleetFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetFix {
+    /// What was found on the first of its adapters or hosts; others have other addresses and sizes.
+    pub what: String,
+    /// Addresses of adapters that it is for, on any of the hosts; none if it is for hosts.
+    pub addresses: Vec<String>,
     /// The fix, in words.
     pub fix: String,
     /// The commands in `fix`, each as a shell command to run as root.
@@ -44,13 +51,22 @@ type Kind<'t> = (&'t str, &'t str);
 struct Found<'t> {
     findings: usize,
     hosts: BTreeSet<&'t str>,
-    fixes: BTreeMap<&'t Fix, BTreeSet<&'t str>>,
+    fixes: BTreeMap<&'t Fix, Places<'t>>,
+}
+
+/// Where a fix is for.
+#[derive(Default)]
+struct Places<'t> {
+    hosts: BTreeSet<&'t str>,
+    addresses: BTreeSet<&'t str>,
+    what: &'t str,
 }
 
 /// All findings, worst and most frequent first.
 pub(super) fn all<'t>(
     newest: &[(&'t str, &'t HostRow)],
     findings: &'t ByCapture<'t, FindingRow>,
+    made_by: &str,
 ) -> Vec<FleetFinding> {
     let mut kinds: BTreeMap<Kind<'_>, Found<'_>> = BTreeMap::new();
     for (host, row) in newest {
@@ -58,19 +74,21 @@ pub(super) fn all<'t>(
             let found = kinds.entry((&finding.severity, &finding.id)).or_default();
             found.findings += 1;
             found.hosts.insert(host);
-            if !row.is_document {
-                found.fixes.entry(&finding.fix).or_default().insert(host);
+            if row.rules == made_by && !row.is_document {
+                found.fixes.entry(&finding.fix).or_default().add(host, finding);
             }
         }
     }
     let mut all: Vec<FleetFinding> = kinds.into_iter().map(|(kind, found)| found.named(kind)).collect();
-    all.sort_by_key(|one| (rank(&one.severity), Reverse(one.hosts.len())));
+    // Kinds that this version does not have are of documents.
+    let is_unknown = |id: &str| !Id::ALL.iter().any(|known| known.word() == id);
+    all.sort_by_key(|one| (is_unknown(&one.id), rank(&one.severity), Reverse(one.hosts.len())));
     all
 }
 
 impl Found<'_> {
     fn named(self, (severity, id): Kind<'_>) -> FleetFinding {
-        let mut fixes: Vec<FleetFix> = self.fixes.into_iter().map(|(fix, hosts)| fix.on(&hosts)).collect();
+        let mut fixes: Vec<FleetFix> = self.fixes.into_iter().map(|(fix, places)| places.with(fix)).collect();
         fixes.sort_by_key(|fix| Reverse(fix.hosts.len()));
         FleetFinding {
             id: id.to_owned(),
@@ -82,18 +100,27 @@ impl Found<'_> {
     }
 }
 
-impl Fix {
-    fn on(&self, hosts: &BTreeSet<&str>) -> FleetFix {
-        let Self { fix, commands, risk } = self.clone();
-        FleetFix { fix, commands, risk, hosts: owned(hosts) }
+impl<'t> Places<'t> {
+    fn add(&mut self, host: &'t str, finding: &'t FindingRow) {
+        if self.hosts.is_empty() {
+            self.what = &finding.what;
+        }
+        self.hosts.insert(host);
+        self.addresses.extend(finding.address.as_deref());
+    }
+
+    fn with(&self, fix: &Fix) -> FleetFix {
+        let Fix { fix, commands, risk } = fix.clone();
+        let what = self.what.to_owned();
+        FleetFix { what, fix, commands, risk, addresses: owned(&self.addresses), hosts: owned(&self.hosts) }
     }
 }
 
-fn owned(hosts: &BTreeSet<&str>) -> Vec<String> {
-    hosts.iter().map(|host| (*host).to_owned()).collect()
+fn owned(texts: &BTreeSet<&str>) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 /// The place of a severity, worst first.
-fn rank(severity: &str) -> usize {
-    ["critical", "warning", "note"].iter().position(|known| *known == severity).unwrap_or(3)
+pub(super) fn rank(severity: &str) -> usize {
+    SEVERITIES.iter().position(|known| *known == severity).unwrap_or(SEVERITIES.len())
 }

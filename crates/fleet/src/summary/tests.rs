@@ -9,6 +9,7 @@ fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
             capture: capture.clone(),
             rules: "now".to_owned(),
             modified_us: Some(time),
+            input: format!("{capture}.tar"),
             host_name: Some(host.to_owned()),
             machine: Some("rack server".to_owned()),
             complete: true,
@@ -156,6 +157,8 @@ fn a_finding_has_the_fixes_of_its_hosts() {
         rules: "now".to_owned(),
         id: "full".to_owned(),
         severity: "warning".to_owned(),
+        address: Some(format!("address of {host}")),
+        what: format!("what of {host}"),
         fix: Fix { commands: vec![command.to_owned()], ..Fix::default() }.into(),
     };
     tables.findings =
@@ -166,6 +169,73 @@ fn a_finding_has_the_fixes_of_its_hosts() {
     let fixes: Vec<_> = full.fixes.iter().map(|fix| (fix.commands.join(" "), fix.hosts.join(" "))).collect();
     // What a document's author wrote is nobody's fix.
     assert_eq!(fixes, [("grub".to_owned(), "b c".to_owned()), ("grubby".to_owned(), "a".to_owned())]);
+    assert_eq!(full.fixes[0].addresses, ["address of b", "address of c"]);
+    assert_eq!(full.fixes[0].what, "what of b");
+    // Nor is what an older version knew.
+    tables.hosts[1].rules = "then".to_owned();
+    tables.findings[1].rules = "then".to_owned();
+    let [full] = &Summary::of(&tables, "now").findings[..] else { panic!("more than one finding") };
+    assert_eq!((full.hosts.len(), full.fixes[0].hosts.len()), (4, 1));
+}
+
+/// Other rules read other files of a capture, which gives it another digest.
+#[test]
+fn a_capture_counts_as_the_best_rules_have_read_it() {
+    let mut tables = Tables::default();
+    add(&mut tables, "one", &["identity"]);
+    let mut add_as = |capture: &str, rules: &str, path: &str| {
+        let (mut host, mut adapter) = (tables.hosts[0].clone(), tables.adapters[0].clone());
+        (host.capture, host.rules) = (capture.to_owned(), rules.to_owned());
+        (adapter.capture, adapter.rules, adapter.dma_path) =
+            (capture.to_owned(), rules.to_owned(), path.to_owned());
+        tables.hosts.push(host);
+        tables.adapters.push(adapter);
+    };
+    add_as("zz", "iotoll 0.9.0", "bounce");
+    add_as("aa", "iotoll 0.10.0", "direct");
+    let path = |made_by: &str| {
+        let summary = Summary::of(&tables, made_by);
+        assert_eq!((summary.hosts, summary.captures), (1, 1));
+        summary.paths[0].dma_path.clone()
+    };
+    assert_eq!([path("now"), path("iotoll 0.9.0"), path("iotoll 0.11.0")], ["identity", "bounce", "direct"]);
+}
+
+#[test]
+fn hosts_of_one_name_on_two_machines_are_told_apart() {
+    let mut tables = Tables::default();
+    add(&mut tables, "db1", &["identity"]);
+    add(&mut tables, "db1", &["bounce"]);
+    add(&mut tables, "db2", &["bounce"]);
+    for (row, machine) in tables.hosts.iter_mut().zip([Some("R740"), None, Some("R740")]) {
+        row.machine = machine.map(ToOwned::to_owned);
+        row.capture = format!("{}-{machine:?}", row.capture);
+    }
+    let hosts: Vec<String> = Summary::of(&tables, "now").by_host.into_iter().map(|host| host.host).collect();
+    assert_eq!(hosts, ["db1 (machine not known)", "db1 (R740)", "db2"]);
+}
+
+#[test]
+fn hosts_with_the_worst_findings_come_first_and_inputs_are_counted() {
+    let mut tables = Tables::default();
+    ["a", "b", "c"].iter().for_each(|host| add(&mut tables, host, &["bounce"]));
+    let finding = |host: &str, severity: &str| FindingRow {
+        capture: format!("{host}-0"),
+        rules: "now".to_owned(),
+        severity: severity.to_owned(),
+        ..FindingRow::default()
+    };
+    tables.findings = vec![
+        finding("a", "note"),
+        finding("b", "warning"),
+        finding("b", "warning"),
+        finding("c", "critical"),
+    ];
+    tables.inputs = Some(4);
+    let summary = Summary::of(&tables, "now");
+    let worst: Vec<_> = summary.by_host.iter().map(|one| (&*one.host, &*one.input, one.warnings)).collect();
+    assert_eq!(worst, [("c", "c-0.tar", 0), ("b", "b-0.tar", 2), ("a", "a-0.tar", 0)]);
+    assert_eq!((summary.inputs, summary.inputs_found), (3, Some(4)));
 }
 
 /// Another capture in a file that has no host's name may be of another host.

@@ -12,12 +12,14 @@ pub(crate) enum Value {
     Absent(String),
     /// It could not be read, for this reason.
     Unknown(String),
+    /// A command to paste, which is never wrapped.
+    Command(String),
 }
 
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Known(text) | Self::Absent(text) => f.write_str(text),
+            Self::Known(text) | Self::Absent(text) | Self::Command(text) => f.write_str(text),
             Self::Unknown(why) => write!(f, "unknown ({why})"),
         }
     }
@@ -42,6 +44,11 @@ impl Fact {
     /// A fact that is known.
     pub(crate) fn known(label: &str, text: &str) -> Self {
         Self::new(label, Value::Known(plain(text)))
+    }
+
+    /// A command to paste.
+    pub(crate) fn command(label: &str, command: &str) -> Self {
+        Self::new(label, Value::Command(plain(command)))
     }
 
     /// A thing that is known not to exist.

@@ -162,6 +162,7 @@ fn an_element_of_a_list_has_the_line_of_its_axis() {
         "\"loads.00.threads\" = [1]",
         "\"loads.+0.threads\" = [1]",
         "\"loads.99.threads\" = [1]",
+        "\"cpus.core_capacity.1\" = [1.6, -1]",
     ] {
         let text = of_loads(axis);
         let told = told(&text);
@@ -181,6 +182,13 @@ fn an_element_of_base_has_its_own_line() {
         let told = told(&text);
         assert!(told.starts_with(&format!("x.toml:{line}: ")), "{line}: {told}");
     }
+    // The wrong value is that of the second load's axis, and one of the first's, which it does not have at this point.
+    let text = format!(
+        "{base}\n{load}{}\n\"loads.1.threads\" = [5000]\n",
+        axes.replace("[1, 2]", "[1, 5000]").trim_end()
+    );
+    let told = told(&text);
+    assert!(told.starts_with(&format!("x.toml:{}: ", text.lines().count())), "{told}");
 }
 
 /// Seeds that lie as far apart as a point's runs, or points of one run each, share none.

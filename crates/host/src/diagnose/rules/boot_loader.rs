@@ -28,6 +28,8 @@ pub(super) enum Tool {
     Transactional,
     /// Another boot loader than GRUB, such as that of a Raspberry Pi.
     Other,
+    /// Distributions with several boot loaders, or with tools of their own.
+    ByHand,
     /// Not known: the first two are named.
     Unknown,
 }
@@ -77,7 +79,32 @@ impl Tool {
             () if is_any(&RED_HAT) => Self::Grubby,
             () if name.contains("MicroOS") => Self::Transactional,
             () if is_any(&["SUSE", "openSUSE"]) => Self::Yast,
-            () if is_any(&["Arch Linux", "Manjaro", "Gentoo"]) => Self::GrubMkconfig,
+            () if is_any(&[
+                "Arch Linux",
+                "CachyOS",
+                "EndeavourOS",
+                "Garuda",
+                "Manjaro",
+                "Gentoo",
+                "Void",
+            ]) =>
+            {
+                Self::GrubMkconfig
+            }
+            () if is_any(&["NixOS"]) => Self::Nix,
+            () if is_any(&[
+                "Alpine",
+                "Pop!_OS",
+                "Clear Linux",
+                "Slackware",
+                "Guix",
+                "Talos",
+                "Flatcar",
+                "Bottlerocket",
+            ]) =>
+            {
+                Self::ByHand
+            }
             () => Self::Unknown,
         }
     }
@@ -116,6 +143,7 @@ impl Tool {
                 " (in the configuration of its boot loader, which is not GRUB; on a Raspberry Pi /boot/firmware/cmdline.txt) and reboot"
                     .into()
             }
+            Self::ByHand => " (in the configuration of its boot loader, by the distribution's own tool) and reboot".into(),
             Self::Yast => {
                 Advice::say(" (").and_complete_by(Command::new("yast").arg("bootloader")).and_say(") and reboot")
             }
@@ -148,7 +176,11 @@ mod tests {
         check("openSUSE Leap 15.6", Tool::Yast);
         check("Arch Linux", Tool::GrubMkconfig);
         check("openSUSE MicroOS", Tool::Transactional);
-        check("Void", Tool::Unknown);
+        check("Void", Tool::GrubMkconfig);
+        check("CachyOS Linux", Tool::GrubMkconfig);
+        check("NixOS 23.11 (Tapir)", Tool::Nix);
+        check("Alpine Linux v3.20", Tool::ByHand);
+        check("Hannah Montana Linux", Tool::Unknown);
         assert_eq!(Tool::by_distribution("trixie/sid", true), Tool::UpdateGrub);
     }
 

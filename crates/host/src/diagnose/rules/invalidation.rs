@@ -60,10 +60,11 @@ pub(super) const RULE: Rule = Rule {
                       batched: it can reach buffers for up to about 10 ms after their unmap.",
             severity: "warning",
             evidence: "the type of the IOMMU group, and the option on the command line",
-            fix: "unbind the driver, write `DMA` to the group's `type`, bind the driver again, and look for \
-                  what changed the type after boot; on older kernels reboot with the option spelled as the \
-                  kernel's documentation has it",
-            risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters",
+            fix: "reboot, which makes it strict as asked, on older kernels with the option spelled as the kernel's documentation has it; else, \
+                  if the host can do without the device for a moment, unbind the driver, write `DMA` to the group's `type`, bind the \
+                  driver again, and look for what changed the type after boot",
+            risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters; while its driver is unbound, the device \
+                   is gone",
             verify: "`cat /sys/kernel/iommu_groups/GROUP/type` prints DMA, or `iotoll inspect` shows \
                      translated-strict after the reboot",
         },
@@ -282,7 +283,8 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
             .to_owned(),
         evidence: with_request(verdict, asked),
         fix,
-        risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters"
+        risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters; while its driver is unbound, \
+               the device is gone"
             .to_owned(),
         verify,
         gain: None,
@@ -310,16 +312,18 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
                 ),
             };
             let step = |file: String| Command::write(address.to_string(), file);
-            let fix = Advice::say(
-                "reboot, which makes it strict as the command line asks; or, if the host can do without the device for a \
-                 moment (not the disk that it runs from, nor the network that you are on): ",
-            )
-            .and_run(step(unbind))
+            // Not what is done first: it takes the device away.
+            let unbound = Advice::say(
+                "if the host can do without the device for a moment (not the disk that it runs from, nor the network that you are on): ",
+            );
+            let unbound = unbound
+                .and_run(step(unbind))
                 .and_say(", ")
                 .and_run(Command::write("DMA", group_type_file(group)))
                 .and_say(", ")
                 .and_run(step(bind))
                 .and_say("; and look for what changed the type after boot");
+            let fix = Advice::say("reboot, which makes it strict as the command line asks").or_else(unbound);
             (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
         }
         None if host.tells_lazy_groups() => (

@@ -37,6 +37,7 @@ pub(super) fn value(value: &Value) -> Markup {
     match value {
         Value::Known(text) => html! { (text) },
         Value::Absent(text) => html! { span.absent { (text) } },
+        Value::Command(command) => html! { code { (command) } },
         Value::Unknown(why) => html! { span.unknown { "unknown" } " " span.absent { "(" (why) ")" } },
     }
 }

@@ -153,6 +153,7 @@ impl Screen {
         let width = fact.label.chars().count() + pad;
         let lead = format!("{}{}", self.style.paint(Ink::Dim, &fact.label), " ".repeat(pad));
         let ink = match &fact.value {
+            Value::Command(command) => return self.line(&format!("  {lead}{}", plain(command))),
             Value::Known(_) => None,
             Value::Absent(_) => Some(Ink::Dim),
             Value::Unknown(_) => Some(Ink::UNKNOWN),
