@@ -193,7 +193,7 @@ fn print_summary(args: &FleetTables, counts: Counts, elapsed: Duration) -> anyho
     let of_shard = args.shard.share(counts.inputs_of_shard);
     let unlisted = match counts.unlisted {
         0 => String::new(),
-        unlisted => format!("{} not listed, and in no table\n", report::count(unlisted, "path")),
+        unlisted => format!("{} missing or unreadable, and in no table\n", report::count(unlisted, "path")),
     };
     output::print_text(&format!(
         "{}{of_shard}: {before} read before, {inspected} inspected in {seconds:.1} s, {all_errors} with errors\n\

@@ -64,7 +64,7 @@ fn points(summary: &Summary) -> String {
         _ => format!("{} of them with an error instead of a result", grouped(failed as u64)),
     };
     let points = grouped(summary.points as u64);
-    format!("{points}{}; {ends}", missing.or(several).unwrap_or_default())
+    missing.or(several).map_or_else(|| format!("{points}, {ends}"), |of| format!("{points}{of}; {ends}"))
 }
 
 /// Reasons to doubt what follows.
@@ -140,11 +140,12 @@ fn add_pair(page: &mut Page, figure: &Figure) {
     }
     add_curves(page, figure);
     if let Some(table) = &figure.interaction {
-        add_interaction(page, table);
+        add_interaction(page, table, figure.effects.len() > 2);
     }
 }
 
-fn add_interaction(page: &mut Page, table: &Interaction) {
+/// A figure by two axes, of which there may be others.
+fn add_interaction(page: &mut Page, table: &Interaction, has_others: bool) {
     let Interaction { column_field, columns, rows, .. } = table;
     let titles: Vec<String> = columns.iter().map(|value| plain(value)).collect();
     let cell = |median: &Option<f64>| median.map_or_else(|| "no result".to_owned(), self::figure);
@@ -152,7 +153,8 @@ fn add_interaction(page: &mut Page, table: &Interaction) {
     let shown = rows.iter().take(ROWS_MAX).map(cells);
     page.table(Table { names: "", wraps_names: true, titles, rows: shown.collect() });
     add_rest(page, rows.len(), "value");
-    page.remark(format!("Columns are values of {}; medians over all other axes.", plain(column_field)));
+    let over = if has_others { "; medians over all other axes" } else { "" };
+    page.remark(format!("Columns are values of {}{over}.", plain(column_field)));
 }
 
 /// Says how many rows of so many a table does not show.
@@ -205,11 +207,10 @@ fn add_effects(page: &mut Page, figure: &Figure) {
 /// What limits most points of a value, with their share if it is not all.
 fn limits_most(value: &AxisValue) -> String {
     let limit = value.limit.as_deref().map(plain).unwrap_or_default();
-    match value.limit_groups * 100 / value.groups.max(1) {
-        100 => limit,
-        _ if limit.is_empty() => limit,
-        percent => format!("{limit}, {percent} %"),
+    if value.limit_groups == value.groups || limit.is_empty() {
+        return limit;
     }
+    format!("{limit}, {:.0} %", value.limit_groups as f64 / value.groups as f64 * 100.0)
 }
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.

@@ -91,7 +91,10 @@ impl Results {
             match file.metadata(GRID) {
                 Some(of_part) => grids
                     .extend(of_part.lines().enumerate().map(|(at, grid)| (Some(grid.to_owned()), point(at)))),
-                None => drop(grids.insert(None, point(0))),
+                None => {
+                    let known = grids.entry(None).or_insert(None);
+                    *known = point(0).max(*known);
+                }
             }
             machine = machine.or(file.metadata(MACHINE).map(ToOwned::to_owned));
             // A plan's words may be changed while it runs.
@@ -194,10 +197,11 @@ impl Results {
     pub fn merge(&self, into: impl Write + Send, made_by: &str) -> Result<(), ResultsError> {
         let mut metadata: Vec<(&str, &str)> =
             METADATA.iter().copied().zip(self.metadata.iter().map(String::as_str)).collect();
-        // A line for each plan, if all are known.
+        // A line for each plan, if all can be told apart.
         let grids: Option<Vec<&str>> = self.grids.keys().map(Option::as_deref).collect();
         let points: Option<Vec<String>> =
             self.grids.values().map(|points| points.map(|points| points.to_string())).collect();
+        let points = points.filter(|points| grids.is_some() || points.len() == 1);
         let (grids, points) = (grids.map(|grids| grids.join("\n")), points.map(|points| points.join("\n")));
         let further = [(GRID, &grids), (POINTS, &points), (MACHINE, &self.machine)];
         metadata.extend(further.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?))));

@@ -221,6 +221,12 @@ fn a_summary_tells_plans_apart_and_seeds_that_are_shared() {
     assert_eq!(add(&one), (1, 4, Some(4), None));
     assert_eq!(add(&same), (1, 4, Some(4), None));
     assert_eq!(add(&other), (2, 8, None, Some(2)));
+    // Merged, they are still of two plans.
+    let merged = folder.path().join("merged.parquet");
+    Results::open(parts).unwrap().merge(fs::File::create(&merged).unwrap(), "test 1.0").unwrap();
+    let results = Results::open(vec![merged]).unwrap();
+    assert_eq!((results.plans(), results.points_of_plan()), (2, None));
+    assert!(results.machine().unwrap().contains("transfers = 2000"), "{:?}", results.machine());
 }
 
 /// Rows have the columns of one plan's axes: another one's are none of them, even where its field has the same value in all of them.

@@ -1,15 +1,19 @@
 -- Reads documents `iotoll.fleet-report/1` into DuckDB, from a file with a line for each.
 -- With the columns given, nothing is guessed from the values: an empty list is a list, a PCI address is no time of day.
 CREATE TABLE "fleet_report" AS SELECT * FROM read_json('fleet-report.ndjson', columns = {
+    "by_host": 'STRUCT("adapters" BIGINT, "critical" BIGINT, "host" VARCHAR, "input" VARCHAR, "machine" VARCHAR, "modified_us" BIGINT, "notes" BIGINT, "warnings" BIGINT)[]',
     "captures": 'BIGINT',
     "changes": 'STRUCT("after" VARCHAR, "before" VARCHAR, "host" VARCHAR, "modified_us" BIGINT, "what" VARCHAR)[]',
     "errors": 'STRUCT("input" VARCHAR, "kind" VARCHAR, "what" VARCHAR)[]',
-    "findings": 'STRUCT("findings" BIGINT, "fixes" STRUCT("commands" VARCHAR[], "fix" VARCHAR, "hosts" VARCHAR[], "risk" VARCHAR)[], "hosts" VARCHAR[], "id" VARCHAR, "severity" VARCHAR)[]',
+    "findings": 'STRUCT("findings" BIGINT, "fixes" STRUCT("addresses" VARCHAR[], "commands" VARCHAR[], "fix" VARCHAR, "hosts" VARCHAR[], "risk" VARCHAR, "what" VARCHAR)[], "hosts" VARCHAR[], "id" VARCHAR, "severity" VARCHAR)[]',
     "hosts": 'BIGINT',
     "incomplete": 'BIGINT',
+    "inputs": 'BIGINT',
+    "inputs_found": 'BIGINT',
     "made_by": 'VARCHAR',
     "odd": 'STRUCT("host" VARCHAR, "machine" VARCHAR, "peers" BIGINT, "same" BIGINT, "usual" VARCHAR, "value" VARCHAR, "what" VARCHAR)[]',
     "paths": 'STRUCT("adapters" BIGINT, "dma_path" VARCHAR, "hosts" BIGINT)[]',
     "schema": 'VARCHAR',
-    "tables": 'VARCHAR'
+    "tables": 'VARCHAR',
+    "without_adapters": 'BIGINT'
 });
