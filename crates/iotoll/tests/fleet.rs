@@ -157,8 +157,17 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let fleet_folder = copies(folder.path(), 1);
     let whole = fs::read(Path::new(CAPTURES).join("ppc-ddw.tar.gz")).unwrap();
+    // A document whose author wants a text among the kinds of findings.
+    let inspected = iotoll()
+        .args(["inspect", "--json", "--from"])
+        .arg(Path::new(CAPTURES).join("ppc-noddw.tar.gz"))
+        .output();
+    let hostile =
+        text(&inspected.unwrap().stdout).replacen("\"id\": \"power", "\"id\": \"run `rm` as root", 1);
+    assert!(hostile.contains("run `rm`"));
     let bad = [
-        ("cut.tar.gz", &whole[..whole.len() / 2], "no-capture"),
+        ("hostile.json", hostile.as_bytes(), "no-document"),
+        ("cut.tar.gz", &whole[..whole.len() / 2], "damaged"),
         ("empty", b"", "no-capture"),
         ("other.json", b" {\"schema\": \"other/1\"}", "no-document"),
         ("half.json", b"{\"schema\": \"iotoll.inspect/2\", \"host\": ", "no-document"),
@@ -185,9 +194,9 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
         assert!(row["what"].len() > row["input"].len(), "{row:?}");
     }
     // They are not read again, until their rows are removed.
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [13, 13, 0, 0]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [14, 14, 0, 0]);
     fs::remove_dir_all(out.join("errors")).unwrap();
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [13, 5, 0, 8]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [14, 5, 0, 9]);
     assert_eq!(rows(&out, "errors").len(), errors.len());
 }
 
