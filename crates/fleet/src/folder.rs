@@ -1,6 +1,6 @@
 //! The folder of a fleet's tables: a folder of Parquet files for each.
 
-use crate::input::{Input, absolute};
+use crate::input::Input;
 use crate::part::inputs_of_part;
 use crate::table::{Rows, Table};
 use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole, hash};
@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The file with the number of inputs, beside the tables.
-pub(crate) const INPUTS_FILE: &str = "inputs.json";
+/// The file with the names of all inputs, beside the tables: a list in JSON.
+pub(crate) const INPUTS_FILE: &str = "all.inputs";
 
 /// Why the tables of a folder can't be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -83,18 +83,15 @@ impl TablesFolder {
         Ok(lock)
     }
 
-    /// Keeps how many inputs there are, in all shards: a report then says how many of them were not read.
+    /// Keeps the names of the inputs that were found, of all shards: a report then says which of them have no rows.
     ///
     /// # Errors
     /// [`TablesFolderError::Folder`]
-    pub fn keep_inputs(&self, inputs: usize) -> Result<(), TablesFolderError> {
-        let text = format!("{{\"inputs\": {inputs}}}\n");
+    pub fn keep_inputs(&self, inputs: &[Input]) -> Result<(), TablesFolderError> {
+        let names: Vec<String> = inputs.iter().map(Input::name).collect();
         let path = self.path.join(INPUTS_FILE);
-        Ok((self.write)(&path, text.as_bytes()).map_err(|source| FolderError::Io {
-            action: "write",
-            path,
-            source,
-        })?)
+        Ok((self.write)(&path, serde_json::json!(names).to_string().as_bytes())
+            .map_err(|source| FolderError::Io { action: "write", path, source })?)
     }
 
     /// Inputs that have rows, by the rules of this program, and have not been changed since. Of any shard.
@@ -135,11 +132,6 @@ impl TablesFolder {
     /// Whether a path has the name of a part of a table.
     pub fn is_part(path: &Path) -> bool {
         PartFolder::is_part(path)
-    }
-
-    /// Whether an input is a file of this folder that is beside the tables: it is nobody's capture. Those of the tables are never found as inputs.
-    pub fn has(&self, input: &Input) -> bool {
-        input.path == absolute(&self.path).join(INPUTS_FILE)
     }
 
     fn table(&self, table: Table) -> Result<PartFolder, FolderError> {

@@ -12,8 +12,11 @@ const DEPTH_MAX: usize = 16;
 /// Names that a host's file tree, or a sosreport, has at its top.
 const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
 
-/// Endings of files that lie beside captures and are none: sums, signatures, tables and their locks.
-const BESIDE: [&str; 7] = ["md5", "sha1", "sha256", "asc", "sig", "parquet", "lock"];
+/// Endings of files that lie beside captures and are none: sums, signatures, tables, and the locks and lists of inputs beside these.
+const BESIDE: [&str; 10] =
+    ["md5", "sha1", "sha256", "sha512", "asc", "sig", "gpg", "parquet", "lock", "inputs"];
+/// The end of names such as `SHA256SUMS`.
+const SUMS: &str = "SUMS";
 
 /// A file or folder that may be a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -96,7 +99,9 @@ impl Inputs {
 
 /// Whether a file has a name that no capture has.
 fn is_beside(path: &Path) -> bool {
-    path.extension().is_some_and(|end| BESIDE.iter().any(|one| end == *one))
+    let ends = |end: &str| BESIDE.iter().any(|one| end.eq_ignore_ascii_case(one));
+    path.extension().and_then(|end| end.to_str()).is_some_and(ends)
+        || path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUMS))
 }
 
 /// The path from `/`, the same from whatever folder it was given: without `.`, and without `/` at its end. An empty one stays.

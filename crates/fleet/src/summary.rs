@@ -24,10 +24,10 @@ const USUAL_OF_TEN: usize = 9;
 pub struct Summary {
     /// Hosts, each by its newest capture.
     pub hosts: usize,
-    /// Inputs that have rows.
-    pub inputs: usize,
     /// Inputs that the last run found, in all shards; `None` if that is not known.
-    pub inputs_found: Option<usize>,
+    pub inputs: Option<usize>,
+    /// Paths of those that have no row yet.
+    pub unread: Vec<String>,
     /// Captures of them, all but copies.
     pub captures: usize,
     /// Hosts of which something that decides was not read.
@@ -121,20 +121,14 @@ impl Summary {
             histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
-        let inputs: HashSet<&String> = tables
-            .hosts
-            .iter()
-            .map(|row| &row.input)
-            .chain(tables.errors.iter().map(|row| &row.input))
-            .collect();
         Self {
             hosts: newest.len(),
             captures: chosen.len(),
             incomplete: newest.iter().filter(|(_, row)| !row.complete).count(),
             without_adapters: newest.iter().filter(|(_, row)| rows_of(&adapters, row).is_empty()).count(),
             errors: failure::all(tables, made_by),
-            inputs: inputs.len(),
-            inputs_found: tables.inputs,
+            inputs: tables.inputs.as_ref().map(Vec::len),
+            unread: unread(tables),
             by_host: newest::all(&newest, &adapters, &findings),
             paths: paths(&newest, &adapters),
             findings: finding::all(&newest, &findings, made_by),
@@ -142,6 +136,13 @@ impl Summary {
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
         }
     }
+}
+
+/// Inputs that the last run found, and that have no row.
+fn unread(tables: &Tables) -> Vec<String> {
+    let inspected = tables.hosts.iter().map(|row| row.input.as_str());
+    let read: HashSet<&str> = inspected.chain(tables.errors.iter().map(|row| row.input.as_str())).collect();
+    tables.inputs.iter().flatten().filter(|input| !read.contains(input.as_str())).cloned().collect()
 }
 
 /// One row for each capture.
@@ -190,20 +191,26 @@ fn without_replaced<'t>(hosts: &'t [HostRow], made_by: &str) -> impl Iterator<It
     })
 }
 
-/// Captures by host. One whose name was not read is known by its input; those of one name on different machines are called by both.
+/// Captures by host. One whose name was not read is known by its input; those of one name on different machines are called by both. A capture
+/// that does not tell the machine is of the only one of its name.
 fn histories<'t>(chosen: &[&'t HostRow]) -> Vec<History<'t>> {
-    let mut hosts: BTreeMap<(String, Option<&str>), Vec<&HostRow>> = BTreeMap::new();
-    for row in chosen {
-        let host = row.host_name.clone().unwrap_or_else(|| row.input.clone());
-        hosts.entry((host, row.machine.as_deref())).or_default().push(row);
+    let mut machines: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+    for (host, machine) in
+        chosen.iter().filter_map(|row| Some((row.host_name.as_deref()?, row.machine.as_deref()?)))
+    {
+        machines.entry(host).or_default().insert(machine);
     }
-    let mut machines: HashMap<String, usize> = HashMap::new();
-    hosts.keys().for_each(|(host, _)| *machines.entry(host.clone()).or_default() += 1);
-    let history = |((host, machine), mut captures): ((String, Option<&str>), Vec<&'t HostRow>)| {
+    let name = |row: &HostRow| match &row.host_name {
+        None => row.input.clone(),
+        Some(host) if machines.get(host.as_str()).is_none_or(|machines| machines.len() == 1) => host.clone(),
+        Some(host) => format!("{host} ({})", row.machine.as_deref().unwrap_or("machine not known")),
+    };
+    let mut hosts: BTreeMap<String, Vec<&HostRow>> = BTreeMap::new();
+    for row in chosen {
+        hosts.entry(name(row)).or_default().push(row);
+    }
+    let history = |(host, mut captures): (String, Vec<&'t HostRow>)| {
         captures.sort_by_key(|row| (row.modified_us, &row.input));
-        let is_alone = machines.get(&host) == Some(&1);
-        let host =
-            if is_alone { host } else { format!("{host} ({})", machine.unwrap_or("machine not known")) };
         History { host, captures }
     };
     hosts.into_iter().map(history).collect()

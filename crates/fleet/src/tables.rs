@@ -14,8 +14,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the file with the number of inputs.
-const INPUTS_BYTES_MAX: u64 = 4096;
+/// Bytes of the largest list of inputs that is read: that of a million.
+const INPUTS_BYTES_MAX: u64 = 256 << 20;
 
 /// A row of `hosts`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -115,8 +115,8 @@ pub struct Tables {
     pub findings: Vec<FindingRow>,
     /// Inputs that were not inspected.
     pub errors: Vec<ErrorRow>,
-    /// How many inputs the last run found, in all shards; `None` if that was not kept.
-    pub inputs: Option<usize>,
+    /// The paths of the inputs that the last run found, in all shards; `None` if they were not kept.
+    pub inputs: Option<Vec<String>>,
 }
 
 /// A folder or file of tables that can't be read.
@@ -187,15 +187,11 @@ impl Tables {
     }
 }
 
-/// How many inputs there are, as a run has kept it; `None` if there is no such file, or another one of its name.
-fn kept_inputs(folder: &Path) -> Option<usize> {
-    #[derive(serde::Deserialize)]
-    struct Kept {
-        inputs: usize,
-    }
+/// Paths of all inputs, as a run has kept them; `None` if there is no such file, or another one of its name.
+fn kept_inputs(folder: &Path) -> Option<Vec<String>> {
     let mut text = String::new();
     open_part(&folder.join(INPUTS_FILE)).ok()?.take(INPUTS_BYTES_MAX).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok().map(|Kept { inputs }| inputs)
+    serde_json::from_str(&text).ok()
 }
 
 /// The part and the input whose rows are those of a capture, by its digest and rules. Copies of the capture have the same ones again.

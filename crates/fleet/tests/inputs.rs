@@ -25,7 +25,13 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
         fs::create_dir_all(root.join(name)).unwrap();
     }
     let captures = ["all/host/etc/hostname", "all/one.tar.gz", "all/rack/two.json", "all/rack/proc"];
-    let beside = ["all/one.tar.gz.sha256", "all/rack/two.json.asc", "all/part-0.parquet"];
+    let beside = [
+        "all/one.tar.gz.sha256",
+        "all/rack/two.json.asc",
+        "all/part-0.parquet",
+        "all/SHA256SUMS",
+        "all/a.MD5",
+    ];
     for name in captures.into_iter().chain(beside) {
         fs::write(root.join(name), "x").unwrap();
     }

@@ -109,13 +109,12 @@ fn show(args: &FleetReport) -> anyhow::Result<Outcome> {
 
 /// Inspects those inputs of the shard whose rows the folder has not, and prints a summary.
 fn write_tables(args: &FleetTables) -> anyhow::Result<Outcome> {
-    let mut found = Inputs::find(args.paths.iter().map(AsRef::as_ref));
+    let found = Inputs::find(args.paths.iter().map(AsRef::as_ref));
     found.unlisted.iter().for_each(print_unlisted);
     let shard = args.shard.file_name();
     let folder = TablesFolder::new(&args.out, &shard, program_version(), WholeFile::write_part);
-    found.found.retain(|input| !folder.has(input));
     let _lock = folder.prepare()?;
-    folder.keep_inputs(found.found.len())?;
+    folder.keep_inputs(&found.found)?;
     let finished = folder.finished_inputs()?;
     let FinishedInputs { inspected, failed } = &finished;
     let mine: Vec<&Input> = found.found.iter().filter(|input| args.shard.has(hash(input))).collect();

@@ -273,8 +273,7 @@ fn a_report_shows_a_figure_by_each_axis_and_merges_parts() {
     let shown = report(&more);
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
     let said = text(&shown.stdout);
-    for expected in ["16, all with a result", "latency_mean_ns by engine.in_flight_max", "What limits"]
-    {
+    for expected in ["16, all with a result", "latency_mean_ns by engine.in_flight_max", "What limits"] {
         assert!(said.contains(expected), "{expected} is not in {said}");
     }
     assert!(fs::read_to_string(&html).unwrap().contains("latency_mean_ns by iommu.entries"));

@@ -36,8 +36,7 @@ impl FleetFolder {
     ) -> PyResult<(Vec<PathBuf>, usize, Vec<NotFound>)> {
         let folder = tables_folder(&self.path);
         let found = interruptible::run(py, move |_| {
-            let Inputs { mut found, unlisted } = inputs_at(&paths);
-            found.retain(|input| !folder.has(input));
+            let Inputs { found, unlisted } = inputs_at(&paths);
             let finished = folder.finished_inputs()?;
             let all = found.len();
             let left: Vec<PathBuf> =

@@ -8,7 +8,7 @@ use crate::page::shorten::shorten;
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Details, Lead, Page};
 use escape::terminal::plain;
-use fleet::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, Summary};
+use fleet::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, PathCount, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns for the names of facts.
@@ -34,7 +34,7 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
     add_findings(&mut page, &summary.findings, length);
     add_worst(&mut page, &summary.by_host, length);
     add_odd(&mut page, &summary.odd, length);
-    add_paths(&mut page, summary);
+    add_paths(&mut page, &summary.paths, length);
     add_changes(&mut page, &summary.changes, day, length);
     add_errors(&mut page, &summary.errors, length);
     page
@@ -43,10 +43,10 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
 /// How much was read.
 fn facts(summary: &Summary) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some(found) = summary.inputs_found.filter(|found| *found > summary.inputs) {
+    if let Some(found) = summary.inputs.filter(|_| !summary.unread.is_empty()) {
         let words = format!(
-            "{} of {} were read: the rest is on no page. Run `iotoll fleet` again, or its other shards",
-            grouped(summary.inputs as u64),
+            "{} of the {} that the last run found were not read, and are on no page: run `iotoll fleet` again, or its other shards",
+            grouped(summary.unread.len() as u64),
             grouped(found as u64)
         );
         facts.push(Fact::known("inputs", &words));
@@ -86,7 +86,7 @@ fn add_odd(page: &mut Page, odd: &[Odd], length: Length) {
     for one in &odd[..shown] {
         let Odd { host, machine, what, value, usual, same, peers } = one;
         let words = format!("{what}: {value}; {same} of {peers} {machine} have {usual}");
-        page.item(Lead::Name(plain(host)), plain(&words));
+        page.bullet(format!("{}: {}", plain(host), plain(&words)));
     }
     add_rest(page, odd.len() - shown);
 }
@@ -123,6 +123,7 @@ fn fixes_of(finding: &FleetFinding, length: Length) -> Details {
         page.facts(facts_of(fix, length), LABELS);
     }
     if fixes.len() > shown {
+        page.blank();
         let more = grouped((fixes.len() - shown) as u64);
         page.prose(format!("{more} more, for other adapters or hosts: with --full, or --json."), 0);
     }
@@ -147,11 +148,13 @@ fn fixes_of(finding: &FleetFinding, length: Length) -> Details {
 
 /// Where a fix is for, what it is, and the commands in it.
 fn facts_of(fix: &FleetFix, length: Length) -> Vec<Fact> {
-    let FleetFix { what, fix, commands, risk, addresses, hosts } = fix;
+    let FleetFix { what, what_of, findings, fix, commands, risk, addresses, hosts } = fix;
     let mut on = listed(hosts, "host", length);
     if !addresses.is_empty() {
-        on = format!("{on}; {}", listed(addresses, "adapter", length));
+        on = format!("{on}; {} at {}", count(*findings, "adapter"), names(addresses, length));
     }
+    // Others have other numbers.
+    let what = if *findings > 1 { &format!("{what} (one of {what_of})") } else { what };
     let mut facts: Vec<Fact> = [("on", &on), ("what", what), ("fix", fix), ("risk", risk)]
         .map(|(name, text)| Fact::known(name, text))
         .into();
@@ -173,19 +176,21 @@ fn add_worst(page: &mut Page, hosts: &[FleetHost], length: Length) {
         let capture = if host == input { String::new() } else { format!("; capture {}", plain(input)) };
         let found =
             format!("{critical} critical, {}, {}", count(*warnings, "warning"), count(*notes, "note"));
-        page.item(Lead::Name(plain(host)), format!("{found}{capture}"));
+        page.bullet(format!("{}: {found}{capture}", plain(host)));
     }
     add_rest(page, bad.len() - shown);
 }
 
-fn add_paths(page: &mut Page, summary: &Summary) {
+fn add_paths(page: &mut Page, paths: &[PathCount], length: Length) {
     page.heading("Adapters by DMA path");
-    let rows = summary.paths.iter().map(|one| Row {
+    let shown = length.shown(paths.len(), ROWS_MAX);
+    let rows = paths[..shown].iter().map(|one| Row {
         name: plain(&one.dma_path),
         ink: None,
         cells: vec![one.adapters.to_string(), one.hosts.to_string()],
     });
     page.table(Table::with_wrapped_names("DMA path", &["adapters", "hosts"], rows.collect()));
+    add_rest(page, paths.len() - shown);
 }
 
 fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String, length: Length) {
@@ -197,7 +202,7 @@ fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String,
     for one in &changes[..shown] {
         let Change { host, modified_us, what, before, after } = one;
         let since = modified_us.map(&day).map_or(String::new(), |day| format!(", file of {day}"));
-        page.item(Lead::Name(plain(host)), plain(&format!("{what}: {before}, then {after}{since}")));
+        page.bullet(plain(&format!("{host}: {what}: {before}, then {after}{since}")));
     }
     add_rest(page, changes.len() - shown);
 }
@@ -214,15 +219,20 @@ fn add_errors(page: &mut Page, errors: &[Failure], length: Length) {
     add_rest(page, errors.len() - shown);
 }
 
-/// `3 hosts: a, b, c`, with the first names alone if there are many.
-fn listed(names: &[String], noun: &str, length: Length) -> String {
+/// `3 hosts: a, b, c`.
+fn listed(all: &[String], noun: &str, length: Length) -> String {
+    format!("{}: {}", count(all.len(), noun), names(all, length))
+}
+
+/// `a, b, c`, with the first names alone if there are many.
+fn names(all: &[String], length: Length) -> String {
     let shown: Vec<String> =
-        names[..length.shown(names.len(), NAMED_MAX)].iter().map(|name| plain(name)).collect();
-    let more = match names.len() - shown.len() {
+        all[..length.shown(all.len(), NAMED_MAX)].iter().map(|name| plain(name)).collect();
+    let more = match all.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {} more", grouped(more as u64)),
     };
-    format!("{}: {}{more}", count(names.len(), noun), shown.join(", "))
+    format!("{}{more}", shown.join(", "))
 }
 
 /// Says how many rows are not shown.

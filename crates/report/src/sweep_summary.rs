@@ -210,7 +210,9 @@ fn limits_most(value: &AxisValue) -> String {
     if value.limit_groups == value.groups || limit.is_empty() {
         return limit;
     }
-    format!("{limit}, {:.0} %", value.limit_groups as f64 / value.groups as f64 * 100.0)
+    let percent = value.limit_groups as f64 / value.groups as f64 * 100.0;
+    // What is not all is not called so.
+    format!("{limit}, {:.0} %", percent.min(99.0))
 }
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.

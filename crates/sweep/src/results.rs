@@ -103,6 +103,10 @@ impl Results {
             }
             columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
         }
+        // Parts of before grids were told are of the one that is.
+        if grids.len() > 1 {
+            grids.remove(&None);
+        }
         Ok(Self { parts, metadata, machine, grids, columns })
     }
 

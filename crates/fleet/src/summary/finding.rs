@@ -29,8 +29,12 @@ pub struct FleetFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetFix {
-    /// What was found on the first of its adapters or hosts; others have other addresses and sizes.
+    /// What was found on `what_of`, the first of the hosts; others may have other addresses and sizes.
     pub what: String,
+    /// A host that has it.
+    pub what_of: String,
+    /// How often it is for something, in all hosts.
+    pub findings: usize,
     /// Addresses of adapters that it is for, on any of the hosts; none if it is for hosts.
     pub addresses: Vec<String>,
     /// The fix, in words.
@@ -59,7 +63,9 @@ struct Found<'t> {
 struct Places<'t> {
     hosts: BTreeSet<&'t str>,
     addresses: BTreeSet<&'t str>,
+    findings: usize,
     what: &'t str,
+    what_of: &'t str,
 }
 
 /// All findings, worst and most frequent first.
@@ -81,8 +87,7 @@ pub(super) fn all<'t>(
     }
     let mut all: Vec<FleetFinding> = kinds.into_iter().map(|(kind, found)| found.named(kind)).collect();
     // Kinds that this version does not have are of documents.
-    let is_unknown = |id: &str| !Id::ALL.iter().any(|known| known.word() == id);
-    all.sort_by_key(|one| (is_unknown(&one.id), rank(&one.severity), Reverse(one.hosts.len())));
+    all.sort_by_key(|one| (!is_known(&one.id), rank(&one.severity), Reverse(one.hosts.len())));
     all
 }
 
@@ -103,21 +108,28 @@ impl Found<'_> {
 impl<'t> Places<'t> {
     fn add(&mut self, host: &'t str, finding: &'t FindingRow) {
         if self.hosts.is_empty() {
-            self.what = &finding.what;
+            (self.what, self.what_of) = (&finding.what, host);
         }
+        self.findings += 1;
         self.hosts.insert(host);
         self.addresses.extend(finding.address.as_deref());
     }
 
     fn with(&self, fix: &Fix) -> FleetFix {
         let Fix { fix, commands, risk } = fix.clone();
-        let what = self.what.to_owned();
-        FleetFix { what, fix, commands, risk, addresses: owned(&self.addresses), hosts: owned(&self.hosts) }
+        let [what, what_of] = [self.what, self.what_of].map(ToOwned::to_owned);
+        let (addresses, hosts) = (owned(&self.addresses), owned(&self.hosts));
+        FleetFix { what, what_of, findings: self.findings, fix, commands, risk, addresses, hosts }
     }
 }
 
 fn owned(texts: &BTreeSet<&str>) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// Whether this version of the program has findings of this kind.
+pub(super) fn is_known(id: &str) -> bool {
+    Id::ALL.iter().any(|known| known.word() == id)
 }
 
 /// The place of a severity, worst first.

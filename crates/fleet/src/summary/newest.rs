@@ -1,6 +1,6 @@
 //! Hosts by their newest captures.
 
-use super::finding::rank;
+use super::finding::{is_known, rank};
 use super::{ByCapture, rows_of};
 use crate::tables::{AdapterRow, FindingRow, HostRow};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct FleetHost {
     pub modified_us: Option<i64>,
     /// Adapters that the capture tells of.
     pub adapters: usize,
-    /// Critical findings.
+    /// Critical findings, of the kinds that this version of the program has.
     pub critical: usize,
     /// Warnings.
     pub warnings: usize,
@@ -36,7 +36,8 @@ pub(super) fn all(
 ) -> Vec<FleetHost> {
     let host = |(host, row): &(&str, &HostRow)| {
         let mut by_rank = [0; 4];
-        rows_of(findings, row).iter().for_each(|finding| by_rank[rank(&finding.severity)] += 1);
+        let known = rows_of(findings, row).iter().filter(|finding| is_known(&finding.id));
+        known.for_each(|finding| by_rank[rank(&finding.severity)] += 1);
         let [critical, warnings, notes, _] = by_rank;
         FleetHost {
             host: (*host).to_owned(),

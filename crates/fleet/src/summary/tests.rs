@@ -207,12 +207,18 @@ fn hosts_of_one_name_on_two_machines_are_told_apart() {
     add(&mut tables, "db1", &["identity"]);
     add(&mut tables, "db1", &["bounce"]);
     add(&mut tables, "db2", &["bounce"]);
-    for (row, machine) in tables.hosts.iter_mut().zip([Some("R740"), None, Some("R740")]) {
+    add(&mut tables, "db1", &["direct"]);
+    for (row, machine) in tables.hosts.iter_mut().zip([Some("R740"), None, Some("R740"), Some("R750")]) {
         row.machine = machine.map(ToOwned::to_owned);
         row.capture = format!("{}-{machine:?}", row.capture);
     }
-    let hosts: Vec<String> = Summary::of(&tables, "now").by_host.into_iter().map(|host| host.host).collect();
-    assert_eq!(hosts, ["db1 (machine not known)", "db1 (R740)", "db2"]);
+    let hosts = |tables: &Tables| -> Vec<String> {
+        Summary::of(tables, "now").by_host.into_iter().map(|host| host.host).collect()
+    };
+    assert_eq!(hosts(&tables), ["db1 (R740)", "db1 (R750)", "db1 (machine not known)", "db2"]);
+    // One that does not tell its machine is of the only one.
+    tables.hosts.pop();
+    assert_eq!(hosts(&tables), ["db1", "db2"]);
 }
 
 #[test]
@@ -222,6 +228,7 @@ fn hosts_with_the_worst_findings_come_first_and_inputs_are_counted() {
     let finding = |host: &str, severity: &str| FindingRow {
         capture: format!("{host}-0"),
         rules: "now".to_owned(),
+        id: "swiotlb-full".to_owned(),
         severity: severity.to_owned(),
         ..FindingRow::default()
     };
@@ -231,11 +238,11 @@ fn hosts_with_the_worst_findings_come_first_and_inputs_are_counted() {
         finding("b", "warning"),
         finding("c", "critical"),
     ];
-    tables.inputs = Some(4);
+    tables.inputs = Some(["a-0.tar", "new.tar"].map(ToOwned::to_owned).into());
     let summary = Summary::of(&tables, "now");
     let worst: Vec<_> = summary.by_host.iter().map(|one| (&*one.host, &*one.input, one.warnings)).collect();
     assert_eq!(worst, [("c", "c-0.tar", 0), ("b", "b-0.tar", 2), ("a", "a-0.tar", 0)]);
-    assert_eq!((summary.inputs, summary.inputs_found), (3, Some(4)));
+    assert_eq!((summary.inputs, summary.unread), (Some(2), vec!["new.tar".to_owned()]));
 }
 
 /// Another capture in a file that has no host's name may be of another host.

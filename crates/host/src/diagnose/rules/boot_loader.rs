@@ -37,11 +37,7 @@ pub(super) enum Tool {
 impl Tool {
     /// The tool of the host: by its distribution or, if that is not known, by its kernel.
     pub(super) fn of(host: &Host) -> Self {
-        // The EFI stub is given the initial file system's path with backslashes.
         let line = host.command_line.as_ref().map_or("", |line| line.value.as_str());
-        if line.split_whitespace().any(|word| word.starts_with("initrd=\\")) {
-            return Self::Stub;
-        }
         let has = |start: &str| line.split_whitespace().any(|word| word.starts_with(start));
         if has("ostree=") {
             return Self::Ostree;
@@ -55,7 +51,11 @@ impl Tool {
             .map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
             .or_else(|| host.kernel().map_or(Self::Unknown, |kernel| Self::by_kernel(&kernel.family)));
         let is_z = host.platform.architecture == Some(Architecture::S390x);
+        // The EFI stub is given the initial file system's path with backslashes.
+        let is_stub = line.split_whitespace().any(|word| word.starts_with("initrd=\\"));
         match tool {
+            Self::Nix | Self::ByHand => tool,
+            _ if is_stub => Self::Stub,
             Self::UpdateGrub if is_z => Self::Zipl,
             // GRUB puts this first; a line without it, but with a root, is another boot loader's.
             Self::UpdateGrub if has("root=") && !has("BOOT_IMAGE=") => Self::Other,

@@ -314,7 +314,7 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
             let step = |file: String| Command::write(address.to_string(), file);
             // Not what is done first: it takes the device away.
             let unbound = Advice::say(
-                "if the host can do without the device for a moment (not the disk that it runs from, nor the network that you are on): ",
+                "on a host that can do without the device for a moment (not the disk that it runs from, nor the network that you are on): ",
             );
             let unbound = unbound
                 .and_run(step(unbind))
