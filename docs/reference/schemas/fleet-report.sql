@@ -5,15 +5,15 @@ CREATE TABLE "fleet_report" AS SELECT * FROM read_json('fleet-report.ndjson', co
     "captures": 'BIGINT',
     "changes": 'STRUCT("after" VARCHAR, "before" VARCHAR, "host" VARCHAR, "modified_us" BIGINT, "what" VARCHAR)[]',
     "errors": 'STRUCT("input" VARCHAR, "kind" VARCHAR, "what" VARCHAR)[]',
-    "findings": 'STRUCT("findings" BIGINT, "fixes" STRUCT("addresses" VARCHAR[], "commands" VARCHAR[], "fix" VARCHAR, "hosts" VARCHAR[], "risk" VARCHAR, "what" VARCHAR)[], "hosts" VARCHAR[], "id" VARCHAR, "severity" VARCHAR)[]',
+    "findings": 'STRUCT("findings" BIGINT, "fixes" STRUCT("addresses" VARCHAR[], "commands" VARCHAR[], "findings" BIGINT, "fix" VARCHAR, "hosts" VARCHAR[], "risk" VARCHAR, "what" VARCHAR, "what_of" VARCHAR)[], "hosts" VARCHAR[], "id" VARCHAR, "severity" VARCHAR)[]',
     "hosts": 'BIGINT',
     "incomplete": 'BIGINT',
     "inputs": 'BIGINT',
-    "inputs_found": 'BIGINT',
     "made_by": 'VARCHAR',
     "odd": 'STRUCT("host" VARCHAR, "machine" VARCHAR, "peers" BIGINT, "same" BIGINT, "usual" VARCHAR, "value" VARCHAR, "what" VARCHAR)[]',
     "paths": 'STRUCT("adapters" BIGINT, "dma_path" VARCHAR, "hosts" BIGINT)[]',
     "schema": 'VARCHAR',
     "tables": 'VARCHAR',
+    "unread": 'VARCHAR[]',
     "without_adapters": 'BIGINT'
 });
