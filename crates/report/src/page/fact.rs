@@ -47,6 +47,7 @@ impl Fact {
     }
 
     /// A command to paste.
+    #[cfg_attr(not(feature = "fleet"), expect(dead_code, reason = "of pages of fleets alone"))]
     pub(crate) fn command(label: &str, command: &str) -> Self {
         Self::new(label, Value::Command(plain(command)))
     }
