@@ -89,9 +89,8 @@ impl TablesFolder {
     /// [`TablesFolderError::Folder`]
     pub fn keep_inputs(&self, inputs: &[Input]) -> Result<(), TablesFolderError> {
         let names: Vec<String> = inputs.iter().map(Input::name).collect();
-        let path = self.path.join(INPUTS_FILE);
-        Ok((self.write)(&path, serde_json::json!(names).to_string().as_bytes())
-            .map_err(|source| FolderError::Io { action: "write", path, source })?)
+        let list = serde_json::json!(names).to_string();
+        Ok(PartFolder::existing(&self.path).add(INPUTS_FILE, list.as_bytes(), self.write)?)
     }
 
     /// Inputs that have rows, by the rules of this program, and have not been changed since. Of any shard.

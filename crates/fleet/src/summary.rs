@@ -28,7 +28,7 @@ pub struct Summary {
     pub inputs: Option<usize>,
     /// Paths of those that have no row yet.
     pub unread: Vec<String>,
-    /// Captures of them, all but copies.
+    /// Captures of the hosts, all but copies.
     pub captures: usize,
     /// Hosts of which something that decides was not read.
     pub incomplete: usize,

@@ -285,8 +285,11 @@ impl FindingRow {
     fn of(row: &Row, fixes: &mut HashSet<Arc<Fix>>) -> Self {
         let fix =
             Fix { fix: required(row, "fix"), commands: texts(row, "commands"), risk: required(row, "risk") };
-        let fix = fixes.get(&fix).cloned().unwrap_or_else(|| Arc::new(fix));
-        fixes.insert(fix.clone());
+        let fix = fixes.get(&fix).cloned().unwrap_or_else(|| {
+            let fix = Arc::new(fix);
+            fixes.insert(fix.clone());
+            fix
+        });
         Self {
             capture: required(row, "capture"),
             rules: required(row, "rules"),

@@ -48,7 +48,7 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
     assert_eq!(
         found(root, &["all/one.tar.gz.sha256"]),
         ["all/one.tar.gz.sha256"],
-        "what is given is an input"
+        "a path of the command line is an input, whatever its name"
     );
 }
 

@@ -3,7 +3,7 @@
 use crate::page::fact::Fact;
 use crate::page::ink::Ink;
 use crate::page::length::Length;
-use crate::page::quantity::{count, grouped};
+use crate::page::quantity::{self, count, grouped};
 use crate::page::shorten::shorten;
 use crate::page::table::{Row, Table};
 use crate::page::{Block, Details, Lead, Page};
@@ -226,13 +226,7 @@ fn listed(all: &[String], noun: &str, length: Length) -> String {
 
 /// `a, b, c`, with the first names alone if there are many.
 fn names(all: &[String], length: Length) -> String {
-    let shown: Vec<String> =
-        all[..length.shown(all.len(), NAMED_MAX)].iter().map(|name| plain(name)).collect();
-    let more = match all.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {} more", grouped(more as u64)),
-    };
-    format!("{}{more}", shown.join(", "))
+    plain(&quantity::listed(all, length.shown(all.len(), NAMED_MAX)))
 }
 
 /// Says how many rows are not shown.

@@ -128,15 +128,9 @@ fn percentage(share: f64) -> String {
 
 /// The figure by two axes: those that depend on each other most, or the only ones.
 fn add_pair(page: &mut Page, figure: &Figure) {
-    let name = plain(&figure.name);
-    let fields = match (&figure.interaction, figure.curves.first().and_then(|curve| curve.of.as_ref())) {
-        (Some(table), _) => Some((&table.row_field, &table.column_field)),
-        (None, Some(of)) => figure.curves.first().map(|curve| (&curve.x, &of.field)),
-        (None, None) => None,
-    };
     // A terminal shows no drawing, so a heading needs a table.
-    if let (Some((one, other)), true) = (fields, figure.interaction.is_some()) {
-        page.heading(format!("{name} by {} and {}", plain(one), plain(other)));
+    if let Some(Interaction { row_field, column_field, .. }) = &figure.interaction {
+        page.heading(format!("{} by {} and {}", plain(&figure.name), plain(row_field), plain(column_field)));
     }
     add_curves(page, figure);
     if let Some(table) = &figure.interaction {
@@ -206,13 +200,13 @@ fn add_effects(page: &mut Page, figure: &Figure) {
 
 /// What limits most points of a value, with their share if it is not all.
 fn limits_most(value: &AxisValue) -> String {
-    let limit = value.limit.as_deref().map(plain).unwrap_or_default();
-    if value.limit_groups == value.groups || limit.is_empty() {
-        return limit;
+    let Some(limit) = &value.limit else { return String::new() };
+    if value.limit_groups == value.groups {
+        return plain(limit);
     }
     let percent = value.limit_groups as f64 / value.groups as f64 * 100.0;
     // What is not all is not called so.
-    format!("{limit}, {:.0} %", percent.min(99.0))
+    format!("{}, {:.0} %", plain(limit), percent.min(99.0))
 }
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.

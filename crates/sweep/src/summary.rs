@@ -233,10 +233,10 @@ struct Sample {
 }
 
 impl Sample {
-    /// How many seeds it ran with, if another sample ran with one of them.
-    fn shared_seeds(&self, other: &Self) -> Option<u64> {
-        let (first, last) = if self.seeds <= other.seeds { (self, other) } else { (other, self) };
-        (last.seeds.0.abs_diff(first.seeds.0) < first.seeds.1).then_some(first.seeds.1)
+    /// How many seeds it ran with, if the next one, whose first seed is not below its own, ran with one of them.
+    fn shared_seeds(&self, next: &Self) -> Option<u64> {
+        let (first, seeds) = self.seeds;
+        (next.seeds.0.abs_diff(first) < seeds).then_some(seeds)
     }
 }
 
@@ -260,8 +260,10 @@ impl Summary {
             samples.add(&columns, name, seed);
             Ok(())
         })?;
-        let figure =
-            name.filter(|_| !samples.samples.is_empty()).map(|name| samples.figure(name, &axes, seed));
+        let (figure, shared_seeds) = name
+            .filter(|_| !samples.samples.is_empty())
+            .map(|name| samples.figure(name, &axes, seed))
+            .unzip();
         let limit = |(part, points): (&String, &usize)| LimitCount { part: part.clone(), points: *points };
         let mut limits: Vec<LimitCount> =
             samples.limits.texts.iter().zip(&samples.limited).map(limit).collect();
@@ -276,7 +278,7 @@ impl Summary {
             points: samples.points,
             points_of_plan: results.points_of_plan(),
             plans: results.plans(),
-            shared_seeds: samples.shared_seeds,
+            shared_seeds: shared_seeds.flatten(),
             unsteady: samples.unsteady,
             errors,
             limits,
@@ -291,8 +293,6 @@ impl Summary {
 struct Samples {
     points: usize,
     unsteady: usize,
-    /// What [`Summary::shared_seeds`] says.
-    shared_seeds: Option<u64>,
     errors: BTreeMap<String, usize>,
     axes: Vec<Values>,
     limits: Values,
@@ -314,12 +314,10 @@ impl Samples {
         for row in 0..rows {
             self.points += 1;
             // Also of a point with an error: a value without any result is shown as that.
-            let place = |(axis, values): (usize, &mut Values)| {
-                let value = columns.get(axis).and_then(|column| text(&column.cells, row));
-                let place = values.place(value.unwrap_or_default());
-                (Some(axis) != seed).then_some(place)
-            };
-            let places = self.axes.iter_mut().enumerate().filter_map(place);
+            let places = (0..self.axes.len()).filter(|place| Some(*place) != seed).map(|place| {
+                let value = columns.get(place).and_then(|column| text(&column.cells, row));
+                self.axes[place].place(value.unwrap_or_default())
+            });
             let places = places.collect();
             if let Some(error) = column("error").and_then(|errors| text(&errors.cells, row)) {
                 *self.errors.entry(error).or_default() += 1;
@@ -346,14 +344,13 @@ impl Samples {
         }
     }
 
-    /// The figure of all samples, of which there is one.
-    fn figure(&mut self, name: &str, axes: &[&str], seed: Option<usize>) -> Figure {
+    /// The figure of all samples, of which there is one, and what [`Summary::shared_seeds`] says.
+    fn figure(&mut self, name: &str, axes: &[&str], seed: Option<usize>) -> (Figure, Option<u64>) {
         let own: Vec<usize> = (0..axes.len()).filter(|place| Some(*place) != seed).collect();
         let fields: Vec<String> = own.iter().map(|place| axes[*place].to_owned()).collect();
         let values: Vec<&Values> = own.iter().map(|place| &self.axes[*place]).collect();
         let Groups { groups, seeds_fewest, seeds_most, shared_seeds } =
             Groups::of(std::mem::take(&mut self.samples));
-        self.shared_seeds = shared_seeds;
         let limit = |place: u32| self.limits.texts[place as usize].clone();
         let of_sample = |sample: &Sample| {
             let texts =
@@ -383,7 +380,7 @@ impl Samples {
         let sizes: Vec<usize> = values.iter().map(|values| values.texts.len()).collect();
         // Other numbers of runs would tell of the runs.
         let shares = if seeds_fewest == seeds_most { variance::shares(&points, &sizes) } else { Vec::new() };
-        Figure {
+        let figure = Figure {
             name: name.to_owned(),
             extremes,
             groups: groups.len(),
@@ -393,7 +390,8 @@ impl Samples {
             curves: curves(&groups, &fields, &values),
             interaction: interaction(&groups, &fields, &values, &shares),
             shares: shares.iter().map(|share| share.named(&fields)).collect(),
-        }
+        };
+        (figure, shared_seeds)
     }
 }
 

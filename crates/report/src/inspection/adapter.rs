@@ -141,7 +141,7 @@ fn group_facts(host: &Host, group: &Group) -> Vec<Fact> {
     let members: Vec<String> =
         group.members.iter().map(Bdf::to_string).chain(group.other_members.iter().cloned()).collect();
     if !members.is_empty() {
-        facts.push(Fact::known("group's members", &listed(&members, MEMBERS_MAX)));
+        facts.push(Fact::known("group's members", &quantity::listed(&members, MEMBERS_MAX)));
     }
     if group.direct_regions > 0 {
         let count = quantity::count(group.direct_regions as usize, "region");
@@ -160,15 +160,6 @@ fn domain_type(kind: DomainType, shows_lazy: bool) -> &'static str {
         DomainType::Dma => "DMA: mapped per I/O; this kernel's types do not tell lazy from strict",
         DomainType::DmaFq => "DMA-FQ: mapped per I/O, invalidated in batches",
         DomainType::Unknown => "unknown, in the kernel's own word",
-    }
-}
-
-/// The first `shown_max` texts, and how many more there are.
-fn listed(all: &[String], shown_max: usize) -> String {
-    let shown = all.iter().take(shown_max).cloned().collect::<Vec<_>>().join(", ");
-    match all.len().checked_sub(shown_max) {
-        Some(more @ 1..) => format!("{shown} and {} more", quantity::grouped(more as u64)),
-        _ => shown,
     }
 }
 
@@ -199,7 +190,7 @@ fn location(host: &Host, adapter: &Adapter) -> Section {
     facts.extend(sriov.physical.map(|of| Fact::known("virtual function of", &of.to_string())));
     let functions: Vec<String> = sriov.virtual_functions.iter().map(Bdf::to_string).collect();
     if !functions.is_empty() {
-        facts.push(Fact::known("virtual functions", &listed(&functions, MEMBERS_MAX)));
+        facts.push(Fact::known("virtual functions", &quantity::listed(&functions, MEMBERS_MAX)));
     }
     Section { title: "Place", facts }
 }

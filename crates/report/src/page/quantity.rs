@@ -31,6 +31,15 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
+/// The first `shown_max` texts, and how many more there are.
+pub(crate) fn listed(all: &[String], shown_max: usize) -> String {
+    let shown = all.iter().take(shown_max).cloned().collect::<Vec<_>>().join(", ");
+    match all.len().checked_sub(shown_max) {
+        Some(more @ 1..) => format!("{shown} and {} more", grouped(more as u64)),
+        _ => shown,
+    }
+}
+
 /// An amount per I/O: `1`, `20.9`, `0.0625`. Small amounts have up to four decimals.
 pub(crate) fn per_io(amount: f64) -> String {
     let size = amount.abs();

@@ -315,14 +315,13 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
             // Not what is done first: it takes the device away.
             let unbound = Advice::say(
                 "on a host that can do without the device for a moment (not the disk that it runs from, nor the network that you are on): ",
-            );
-            let unbound = unbound
-                .and_run(step(unbind))
-                .and_say(", ")
-                .and_run(Command::write("DMA", group_type_file(group)))
-                .and_say(", ")
-                .and_run(step(bind))
-                .and_say("; and look for what changed the type after boot");
+            )
+            .and_run(step(unbind))
+            .and_say(", ")
+            .and_run(Command::write("DMA", group_type_file(group)))
+            .and_say(", ")
+            .and_run(step(bind))
+            .and_say("; and look for what changed the type after boot");
             let fix = Advice::say("reboot, which makes it strict as the command line asks").or_else(unbound);
             (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
         }
