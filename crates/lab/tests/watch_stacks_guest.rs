@@ -39,8 +39,12 @@ struct Ways {
 
 /// A guest that reads its disk so often, once for each way; `None` where it can't be run, which is reported.
 fn run(arch: Arch, kernel: GuestKernel, command_line: &str, reads: u64, ways: &[&str]) -> Option<Ways> {
-    // In an emulated guest a sample takes so long that the kernel would take fewer.
-    let mut script = format!("{DISK_APPEARS}echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n");
+    // In an emulated guest a sample takes so long that the kernel would take fewer, and may have decided so while it booted, by its own watchdog.
+    // The rate comes first: without the limit of time the kernel takes no other.
+    let mut script = format!(
+        "{DISK_APPEARS}echo 100000 > /proc/sys/kernel/perf_event_max_sample_rate\n\
+         echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n"
+    );
     for way in ways {
         let argument = if *way == "programs" { "" } else { way };
         script += &format!(
