@@ -1,5 +1,6 @@
 //! `iotoll fleet`: inspects many captures on all cores, and writes tables of them as Parquet files.
 
+use crate::all_cores::on_all_cores;
 use crate::cli::{Fleet, FleetCommand, FleetReport, FleetTables};
 use crate::count_progress::CountProgress;
 use crate::date;
@@ -8,7 +9,6 @@ use crate::output::{self, Outcome};
 use crate::part_name::expect_no_part;
 use crate::whole_file::WholeFile;
 use ::fleet::{FinishedInputs, Input, Inputs, Inspected, Rows, Summary, Tables, TablesFolder, Unlisted};
-use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 const PART_INTERVAL: Duration = Duration::from_secs(1);
 /// It grows with the run, so that there are not too many files: a kill costs at most this part of the time since the start.
 const PART_SHARE: u32 = 50;
-/// Inputs per core between two checks of the clock.
-const BATCH_PER_CORE: usize = 4;
 
 /// The version of the document's layout.
 pub(crate) const SCHEMA: &str = "iotoll.fleet-run/1";
@@ -146,22 +144,20 @@ fn hash(input: &Input) -> u64 {
 fn inspect(todo: &[&Input], folder: &TablesFolder, counts: &mut Counts) -> anyhow::Result<()> {
     let mut progress = CountProgress::new("inputs", todo.len())?;
     let (mut rows, began, mut written) = (Rows::default(), Instant::now(), Instant::now());
-    for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
-        let read = batch.par_iter().map(|input| {
-            let inspected = Inspected::read((*input).clone(), program_version());
-            progress.advance();
-            inspected
-        });
-        for inspected in read.collect::<Vec<_>>() {
+    let read = |input: &&Input| Inspected::read((*input).clone(), program_version());
+    on_all_cores(todo, read, |inspected| {
+        if let Some(inspected) = inspected {
             *if inspected.error().is_some() { &mut counts.errors } else { &mut counts.inspected } += 1;
             rows.add(inspected);
+            progress.advance();
         }
-        if written.elapsed() >= PART_INTERVAL.max(began.elapsed() / PART_SHARE) {
+        if rows.inputs() > 0 && written.elapsed() >= PART_INTERVAL.max(began.elapsed() / PART_SHARE) {
             counts.parts_written += folder.add(&std::mem::take(&mut rows))?;
             written = Instant::now();
         }
         progress.print_line(counts.errors);
-    }
+        Ok(())
+    })?;
     drop(progress);
     if rows.inputs() > 0 {
         counts.parts_written += folder.add(&rows)?;

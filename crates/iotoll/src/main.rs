@@ -1,5 +1,7 @@
 //! The program `iotoll`: parses the command line, runs a command, and turns its outcome into an exit status.
 
+#[cfg(any(feature = "fleet", feature = "sweep"))]
+mod all_cores;
 mod bench;
 mod blk;
 #[cfg(test)]
@@ -77,13 +79,13 @@ fn main() -> ExitCode {
         Some(Command::Sweep(args)) => sweep::run(&args),
         #[cfg(not(feature = "sweep"))]
         Some(Command::Sweep(_)) => Err(anyhow::anyhow!(
-            "this iotoll was built without the feature sweep; build it with `cargo build --release -p iotoll --features sweep`"
+            "this iotoll was built without the feature sweep; build it with `cargo build --profile dist -p iotoll --features sweep`"
         )),
         #[cfg(feature = "fleet")]
         Some(Command::Fleet(args)) => fleet::run(&args),
         #[cfg(not(feature = "fleet"))]
         Some(Command::Fleet(_)) => Err(anyhow::anyhow!(
-            "this iotoll was built without the feature fleet; build it with `cargo build --release -p iotoll --features fleet`"
+            "this iotoll was built without the feature fleet; build it with `cargo build --profile dist -p iotoll --features fleet`"
         )),
         Some(Command::Reproduce(args)) => reproduce::run(&args),
         Some(Command::Complete(args)) => complete::completions(&args),

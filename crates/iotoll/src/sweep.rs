@@ -1,5 +1,6 @@
 //! `iotoll sweep`: runs a model at every point of a plan on all cores, and writes the results as Parquet files.
 
+use crate::all_cores::on_all_cores;
 use crate::cli::{Sweep, SweepCommand, SweepPoints, SweepReport};
 use crate::count_progress::CountProgress;
 use crate::input;
@@ -16,9 +17,6 @@ use std::time::{Duration, Instant};
 
 /// Time between two Parquet files. A killed run loses the results since the last one.
 const PART_INTERVAL: Duration = Duration::from_secs(1);
-/// Points per core between two checks of the clock.
-const BATCH_PER_CORE: usize = 32;
-
 /// Points that are checked between two looks at the clock.
 const CHECKED_AT_ONCE: usize = 1 << 14;
 
@@ -192,26 +190,25 @@ fn unfinished_points(
 fn run_points(plan: &Plan, todo: &[u64], folder: &ResultsFolder) -> anyhow::Result<(usize, usize)> {
     let mut progress = CountProgress::new("points", todo.len())?;
     let (mut rows, mut errors, mut parts, mut written) = (Vec::new(), 0, 0, Instant::now());
-    let mut left = todo.len();
-    for batch in todo.chunks(BATCH_PER_CORE * rayon::current_num_threads()) {
-        let ran: Vec<Row> = batch
-            .par_iter()
-            .map(|position| {
-                let row = plan.point(*position)?.run();
-                progress.advance();
-                Ok(row)
-            })
-            .collect::<anyhow::Result<_>>()?;
-        errors += ran.iter().filter(|row| row.outcome.is_err()).count();
-        rows.extend(ran);
-        left -= batch.len();
-        if left == 0 || written.elapsed() >= PART_INTERVAL {
-            folder.add(&rows)?;
-            rows.clear();
+    let run = |position: &u64| Ok(plan.point(*position)?.run());
+    on_all_cores(todo, run, |row: Option<anyhow::Result<Row>>| {
+        if let Some(row) = row.transpose()? {
+            errors += usize::from(row.outcome.is_err());
+            rows.push(row);
+            progress.advance();
+        }
+        if !rows.is_empty() && written.elapsed() >= PART_INTERVAL {
+            folder.add(&std::mem::take(&mut rows))?;
             parts += 1;
             written = Instant::now();
         }
         progress.print_line(errors);
+        Ok(())
+    })?;
+    drop(progress);
+    if !rows.is_empty() {
+        folder.add(&rows)?;
+        parts += 1;
     }
     Ok((errors, parts))
 }

@@ -77,7 +77,8 @@ fn add_doubts(page: &mut Page, summary: &Summary) {
     }
     if let Some(seeds) = summary.shared_seeds {
         page.warnings(&[format!(
-            "points that differ in their seed alone share runs: each runs with {seeds} seeds, and theirs are closer. Intervals are too narrow"
+            "points that differ in their seed alone share runs: each runs with {}, and theirs are closer. Intervals are too narrow",
+            count(usize::try_from(seeds).unwrap_or(usize::MAX), "seed")
         )]);
     }
 }
@@ -231,7 +232,10 @@ fn effect_plot(effect: &AxisEffect, figure: &str) -> Option<Drawing> {
 fn add_curves(page: &mut Page, figure: &Figure) {
     let name = plain(&figure.name);
     let line = |curve: &Curve| Line {
-        name: curve.of.as_ref().map_or_else(|| name.clone(), |of| plain(&of.value)),
+        name: curve
+            .of
+            .as_ref()
+            .map_or_else(|| name.clone(), |of| plain(&format!("{} = {}", of.field, of.value))),
         points: curve.points.iter().map(|point| (point.x, point.figure.mean)).collect(),
     };
     let lines: Vec<Line> = figure.curves.iter().map(line).collect();

@@ -187,10 +187,14 @@ impl Plan {
         Ok(Key::of(self.version()?, fields))
     }
 
-    /// The machine apart from the axes: a table of TOML.
+    /// The machine apart from the axes: a table of TOML, with `"varies"` in place of what an axis sets. Plans of the same [`Plan::base_key`] have
+    /// the same.
     pub(crate) fn machine(&self) -> String {
         let mut base = self.base.clone();
         base.remove("what");
+        for axis in &self.axes {
+            set_field(&mut base, &axis.field, "varies".into());
+        }
         base.to_string()
     }
 

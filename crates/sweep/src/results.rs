@@ -101,9 +101,14 @@ impl Results {
             if self::metadata(part, &file)?[1..] != metadata[1..] {
                 return Err(ResultsError::OtherPlan { first: first.clone(), part: part.clone() });
             }
-            columns.extend(file.schema().into_iter().filter(|column| names.insert(column.name.clone())));
+            let schema = file.schema();
+            let lacks = |name: &String| schema.iter().all(|column| column.name != *name);
+            if fixed_columns(&metadata[1]).iter().any(|name| lacks(name)) {
+                return Err(ResultsError::NoSweep { part: part.clone() });
+            }
+            columns.extend(schema.into_iter().filter(|column| names.insert(column.name.clone())));
         }
-        // Parts of before grids were told are of the one that is.
+        // Older parts do not name their grid: they count with the one that is known.
         if grids.len() > 1 {
             grids.remove(&None);
         }
@@ -120,7 +125,7 @@ impl Results {
         &self.metadata[2]
     }
 
-    /// The machine apart from the axes, as a table of TOML; `None` where no part says it.
+    /// The machine as a table of TOML, with `"varies"` in place of what an axis sets; `None` where no part says it.
     pub fn machine(&self) -> Option<&str> {
         self.machine.as_deref()
     }
@@ -247,9 +252,12 @@ impl Results {
 
     /// Names of the columns that every part has besides the key: the axes, and the error.
     pub(crate) fn fixed_columns(&self) -> Vec<String> {
-        let axes = self.axes().into_iter().map(axis_name);
-        axes.chain([ERROR.to_owned()]).collect()
+        fixed_columns(&self.metadata[1])
     }
+}
+
+fn fixed_columns(axes: &str) -> Vec<String> {
+    axes.lines().map(axis_name).chain([ERROR.to_owned()]).collect()
 }
 
 fn open(part: &Path) -> Result<TableFile, ResultsError> {

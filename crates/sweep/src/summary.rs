@@ -31,7 +31,7 @@ pub struct Summary {
     pub what: String,
     /// The version of the model.
     pub model: String,
-    /// The machine apart from the axes, as the plan describes it; `None` if no part says it.
+    /// The machine as the plan describes it, with `"varies"` in place of what an axis sets; `None` if no part says it.
     pub machine: Option<String>,
     /// Points with a row.
     pub points: usize,
@@ -310,6 +310,10 @@ impl Samples {
             Cells::Integer(cells) => cells.get(row).copied().flatten().map(|number| number as f64),
             _ => None,
         };
+        let integer = |name: &str, row: usize| match &column(name)?.cells {
+            Cells::Integer(cells) => cells.get(row).copied().flatten(),
+            _ => None,
+        };
         let rows = columns.first().map_or(0, |column| column.cells.len());
         for row in 0..rows {
             self.points += 1;
@@ -338,8 +342,9 @@ impl Samples {
                 continue;
             };
             let [low, high] = ["low", "high"].map(|end| number(&format!("{name}_{end}"), row));
-            let first = seed.and_then(|axis| number(&columns[axis].name, row)).map_or(0, |seed| seed as i64);
-            let seeds = (first, number(SEEDS, row).map_or(0, |seeds| seeds as u64));
+            let first = seed.and_then(|axis| integer(&columns.get(axis)?.name, row)).unwrap_or_default();
+            let of_point = integer(SEEDS, row).and_then(|seeds| u64::try_from(seeds).ok());
+            let seeds = (first, of_point.unwrap_or_default());
             self.samples.push(Sample { places, figure: Estimate { mean, low, high }, limit, seeds });
         }
     }
@@ -378,7 +383,7 @@ impl Samples {
         let points: Vec<GridPoint<'_>> =
             groups.iter().map(|group| (&*group.places, group.figure.mean)).collect();
         let sizes: Vec<usize> = values.iter().map(|values| values.texts.len()).collect();
-        // Other numbers of runs would tell of the runs.
+        // Groups of few seeds have more chance in their means, which would count as a difference between the groups.
         let shares = if seeds_fewest == seeds_most { variance::shares(&points, &sizes) } else { Vec::new() };
         let figure = Figure {
             name: name.to_owned(),

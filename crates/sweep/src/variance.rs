@@ -3,7 +3,7 @@
 //! The variance over a grid is the sum of what each axis has alone, each two beyond that, each three and so on: "Sensitivity Estimates for
 //! Nonlinear Mathematical Models" (Sobol', 1993). Over a whole grid the parts are exact; nothing is estimated by samples.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The share of one axis, or of two beyond what each has alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +40,7 @@ pub(crate) fn shares(points: &[GridPoint<'_>], sizes: &[usize]) -> Vec<Share> {
             shares.push(Share { axes: (*one, Some(*other)), share });
         }
     }
+    // Of equal ones, the first: the sort is stable.
     shares.sort_by(|one, other| other.share.total_cmp(&one.share));
     shares
 }
@@ -55,7 +56,8 @@ fn spread(figures: impl Iterator<Item = f64>, mean: f64) -> f64 {
 
 /// The sum of squared distances from the mean that remains if each point has the mean of those in its place.
 fn between(points: &[GridPoint<'_>], mean: f64, place: &dyn Fn(&[u32]) -> u64) -> f64 {
-    let mut places: HashMap<u64, (f64, f64)> = HashMap::new();
+    // In an order, since sums of rounded numbers depend on it.
+    let mut places: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for (of_axes, figure) in points {
         let (sum, number) = places.entry(place(of_axes)).or_default();
         *sum += figure;
@@ -102,6 +104,7 @@ mod tests {
             assert!((share.share - expected).abs() < 1e-3, "{axes:?}: {} and not {expected}", share.share);
         }
         assert!(shares[3..].iter().all(|share| share.share < 1e-9), "{shares:?}");
+        assert_eq!(shares_of(&points, 64), shares, "to the last digit");
     }
 
     #[test]

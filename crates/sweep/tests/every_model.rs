@@ -226,7 +226,40 @@ fn a_summary_tells_plans_apart_and_seeds_that_are_shared() {
     Results::open(parts).unwrap().merge(fs::File::create(&merged).unwrap(), "test 1.0").unwrap();
     let results = Results::open(vec![merged]).unwrap();
     assert_eq!((results.plans(), results.points_of_plan()), (2, None));
-    assert!(results.machine().unwrap().contains("transfers = 2000"), "{:?}", results.machine());
+    let machine = results.machine().unwrap();
+    for field in ["transfers = 2000", "seed = \"varies\"", "in_flight_max = \"varies\""] {
+        assert!(machine.contains(field), "{field}: {machine}");
+    }
+}
+
+/// Numbers above 2^53 are told apart, which as numbers with a fraction are equal.
+#[test]
+fn great_seeds_are_no_shared_ones() {
+    let axes = "seed = [9007199254740992, 9007199254740993]\n\"engine.in_flight_max\" = [1, 34]";
+    let plan = read(&with_base(&plan("engine.toml", axes), "seeds = 1\ntransfers = 2000"));
+    let folder = tempfile::tempdir().unwrap();
+    let summary = Summary::of(&results(folder.path(), &plan, &[&rows(&plan)]), None).unwrap();
+    assert_eq!(summary.shared_seeds, None);
+}
+
+/// A file whose metadata name an axis that it has no column of is none of a sweep's.
+#[test]
+fn a_part_without_an_axis_is_refused() {
+    let plan = read(&plan("infiniband.toml", "\"verbs.connections\" = [1, 2]"));
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part.parquet");
+    let bytes = Table::of(&plan, "test 1.0").unwrap().parquet_bytes(&rows(&plan)).unwrap();
+    fs::write(&part, &bytes).unwrap();
+    let (axis, other) = (b"verbs.connections".as_slice(), b"verbs.connectionz");
+    // As often in the metadata, whose length stays.
+    let mut edited = bytes;
+    let places: Vec<usize> =
+        (0..edited.len() - axis.len()).filter(|place| edited[*place..].starts_with(axis)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|place| edited[place..place + other.len()].copy_from_slice(other));
+    fs::write(&part, edited).unwrap();
+    let error = Results::open(vec![part]).unwrap_err();
+    assert!(matches!(error, sweep::ResultsError::NoSweep { .. }), "{error:?}");
 }
 
 /// Rows have the columns of one plan's axes: another one's are none of them, even where its field has the same value in all of them.
