@@ -38,8 +38,7 @@ impl Tool {
     /// The tool of the host: by its distribution or, if that is not known, by its kernel.
     pub(super) fn of(host: &Host) -> Self {
         let line = host.command_line.as_ref().map_or("", |line| line.value.as_str());
-        let has = |start: &str| line.split_whitespace().any(|word| word.starts_with(start));
-        if has("ostree=") {
+        if line.split_whitespace().any(|word| word.starts_with("ostree=")) {
             return Self::Ostree;
         }
         if line.contains("/nix/store/") {
@@ -50,12 +49,16 @@ impl Tool {
         let tool = name
             .map_or(Self::Unknown, |name| Self::by_distribution(&name.value, is_debian))
             .or_else(|| host.kernel().map_or(Self::Unknown, |kernel| Self::by_kernel(&kernel.family)));
-        let is_z = host.platform.architecture == Some(Architecture::S390x);
-        // The EFI stub is given the initial file system's path with backslashes.
-        let is_stub = line.split_whitespace().any(|word| word.starts_with("initrd=\\"));
-        match tool {
-            Self::Nix | Self::ByHand => tool,
-            _ if is_stub => Self::Stub,
+        tool.of_line(line, host.platform.architecture == Some(Architecture::S390x))
+    }
+
+    /// The tool of a host with this kernel command line whose distribution has this tool.
+    fn of_line(self, line: &str, is_z: bool) -> Self {
+        let has = |start: &str| line.split_whitespace().any(|word| word.starts_with(start));
+        match self {
+            Self::Nix | Self::ByHand => self,
+            // The EFI stub is given the initial file system's path with backslashes.
+            _ if has("initrd=\\") => Self::Stub,
             Self::UpdateGrub if is_z => Self::Zipl,
             // GRUB puts this first; a line without it, but with a root, is another boot loader's.
             Self::UpdateGrub if has("root=") && !has("BOOT_IMAGE=") => Self::Other,
@@ -184,6 +187,21 @@ mod tests {
         assert_eq!(Tool::by_distribution("trixie/sid", true), Tool::UpdateGrub);
     }
 
+    /// A distribution's own tool is named even where its line is that of an EFI stub.
+    #[test]
+    fn the_command_line_decides_among_a_distribution_s_boot_loaders() {
+        let check =
+            |tool: Tool, line: &str, expect: Tool| assert_eq!(tool.of_line(line, false), expect, "{line}");
+        let stub = "initrd=\\EFI\\Linux\\initrd.img root=UUID=1 ro";
+        check(Tool::ByHand, stub, Tool::ByHand);
+        check(Tool::Nix, stub, Tool::Nix);
+        check(Tool::UpdateGrub, stub, Tool::Stub);
+        check(Tool::GrubMkconfig, stub, Tool::Stub);
+        check(Tool::UpdateGrub, "BOOT_IMAGE=/vmlinuz root=UUID=1", Tool::UpdateGrub);
+        check(Tool::UpdateGrub, "root=UUID=1", Tool::Other);
+        assert_eq!(Tool::UpdateGrub.of_line("root=UUID=1", true), Tool::Zipl);
+    }
+
     #[test]
     fn each_tool_has_its_own_command() {
         let check = |tool: Tool, expect: &str| {
@@ -192,6 +210,14 @@ mod tests {
         check(Tool::Grubby, " (grubby --update-kernel=ALL --args=iommu=pt) and reboot");
         check(Tool::UpdateGrub, " (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub) and reboot");
         check(Tool::Yast, " (yast bootloader) and reboot");
+        check(
+            Tool::Nix,
+            " (`boot.kernelParams` of the system's configuration, then `nixos-rebuild boot`) and reboot",
+        );
+        check(
+            Tool::ByHand,
+            " (in the configuration of its boot loader, by the distribution's own tool) and reboot",
+        );
         check(
             Tool::Unknown,
             " (grubby --update-kernel=ALL --args=iommu=pt, or GRUB_CMDLINE_LINUX in /etc/default/grub and \

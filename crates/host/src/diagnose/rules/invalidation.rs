@@ -273,7 +273,8 @@ fn strict_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, ask
 
 /// A finding on an adapter that is lazy although strict mode was asked for.
 fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked: &Cited<bool>) -> Finding {
-    let (fix, verify) = back_to_strict(host, adapter);
+    let (fix, unbinds, verify) = back_to_strict(host, adapter);
+    let gone = if unbinds { "; while its driver is unbound, the device is gone" } else { "" };
     Finding {
         id: Id::LazyAgainstRequest,
         severity: Severity::Warning,
@@ -283,9 +284,9 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
             .to_owned(),
         evidence: with_request(verdict, asked),
         fix,
-        risk: "strict mode costs an invalidation per unmap: expect less throughput on fast adapters; while its driver is unbound, \
-               the device is gone"
-            .to_owned(),
+        risk: format!(
+            "strict mode costs an invalidation per unmap: expect less throughput on fast adapters{gone}"
+        ),
         verify,
         gain: None,
         predicted: Vec::new(),
@@ -294,8 +295,8 @@ fn lazy_against_request(host: &Host, adapter: &Adapter, verdict: &Verdict, asked
 }
 
 /// A group's type is changed back with the driver unbound; kernels whose types don't tell strict from lazy
-/// decide at boot for all.
-fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
+/// decide at boot for all. Returns the fix, whether it unbinds the driver, and how to verify it.
+fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, bool, Advice) {
     let address = adapter.function.address;
     let group = adapter.function.iommu_group.as_ref().map(|group| group.value);
     // Each member's driver would have to be unbound.
@@ -323,18 +324,20 @@ fn back_to_strict(host: &Host, adapter: &Adapter) -> (Advice, Advice) {
             .and_run(step(bind))
             .and_say("; and look for what changed the type after boot");
             let fix = Advice::say("reboot, which makes it strict as the command line asks").or_else(unbound);
-            (fix, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
+            (fix, true, Advice::run(Command::new("cat").arg(group_type_file(group))).and_say(" prints DMA"))
         }
         None if host.tells_lazy_groups() => (
             "reboot, which makes it strict as the command line asks, and look for what changed the type after boot: while \
              members of its group are in use the type stays"
                 .into(),
+            false,
             "`iotoll inspect` shows translated-strict after the reboot".into(),
         ),
         None => (
             "check that the log and the command line are of the same boot: this kernel decides at boot for all \
              adapters; if they are, reboot with the option spelled as the kernel's documentation has it"
                 .into(),
+            false,
             "`iotoll inspect` shows translated-strict after the reboot".into(),
         ),
     }
