@@ -4,15 +4,16 @@
     bench/fleet.py [--hosts N] [--program iotoll] [--trees FOLDER] [--keep FOLDER]
     bench/fleet.py --report-mb 50       # instead: one report of sos of 50 MB, most of it logs that no inspection reads
 
-Needs `pip install duckdb`, and a program with the feature `fleet`. Hosts are the captured kernels of crates/host/tests/captures and the folders in FOLDER,
-each with a name of its own and, in every third, other memory or another command line. One host in a thousand is planted: named as the others of its machine,
-with the files of another kernel. Prints seconds and the largest memory of each step, and whether the page names the planted ones.
+Needs `pip install duckdb`, and a program with the feature `fleet`. Half of the hosts are the captured kernels of crates/host/tests/captures, half are what people posted of
+real machines (crates/host/tests/field) and the folders in FOLDER. Each has a name of its own and, in every third, other memory or another command line. One host in a thousand
+is planted: named as the others of its machine, with the files of another kernel. Prints seconds and the largest memory of each step, and whether the page names the planted ones.
 """
 
 import argparse
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from random import Random
 
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "crates/host/tests/captures"
+POSTED = ROOT / "crates/host/tests/field"
 # Two kernels of one machine: the second is the odd one.
 USUAL, ODD = "x86-no-iommu", "x86-vtd-lazy"
 ODD_SHARE = 1000
@@ -44,6 +46,20 @@ def members(path):
         return [(tarfile.TarInfo(str(file.relative_to(path))), file.read_bytes()) for file in files]
     with tarfile.open(path) as archive:
         return [(entry, archive.extractfile(entry).read() if entry.isfile() else b"") for entry in archive]
+
+
+def posted(path):
+    """Files and links of a case: each after a line `-- NAME --`, `-- NAME (hex) --` or `-- NAME -> TARGET --`."""
+    _, *rest = re.split(r"(?m)^-- (.+) --\n", path.read_text())
+    return [member(title, text) for title, text in zip(rest[::2], rest[1::2])]
+
+
+def member(title, text):
+    name, _, target = title.partition(" -> ")
+    entry, data = tarfile.TarInfo(name.removesuffix(" (hex)")), text.encode()
+    if target:
+        entry.type, entry.linkname, data = tarfile.SYMTYPE, target, b""
+    return entry, bytes.fromhex(text) if name.endswith(" (hex)") else data
 
 
 def changed(name, data, number):
@@ -98,18 +114,24 @@ def inspect_report(program, size):
 
 
 def make(folder, hosts, trees):
-    sources = {path.name.removesuffix(".tar.gz"): members(path) for path in sorted(CAPTURES.glob("*.tar.gz"))}
-    sources |= {path.name: members(path) for path in sorted(trees.iterdir()) if path.is_dir()} if trees else {}
-    names, planted = [name for name in sources if name != ODD], []
+    captured = {path.name.removesuffix(".tar.gz"): members(path) for path in sorted(CAPTURES.glob("*.tar.gz"))}
+    cases = [posted(path) for path in sorted(POSTED.glob("*.txtar"))]
+    cases += [members(path) for path in sorted(trees.iterdir()) if path.is_dir()] if trees else []
+    usual, planted = [name for name in captured if name != ODD], []
     for number in range(hosts):
-        copy, base = divmod(number, len(names))
-        base = names[base]
-        if base == USUAL and copy % max(ODD_SHARE // len(names), 2) == 1:
-            planted.append(f"host{number:05}")
-            base = ODD
+        copy, is_posted = divmod(number, 2)
+        if is_posted:
+            base = cases[copy % len(cases)]
+        else:
+            name = usual[copy % len(usual)]
+            # Of its machine, one in 125.
+            if name == USUAL and copy // len(usual) % (ODD_SHARE // 2 // len(usual)) == 1:
+                planted.append(f"host{number:05}")
+                name = ODD
+            base = captured[name]
         rack = folder / f"rack{number // 100:03}"
         rack.mkdir(exist_ok=True)
-        write_host(rack / f"host{number:05}.tar.gz", sources[base], f"host{number:05}", number)
+        write_host(rack / f"host{number:05}.tar.gz", base, f"host{number:05}", number)
     return planted
 
 
