@@ -14,6 +14,7 @@ import argparse
 import base64
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -198,6 +199,14 @@ def pages(program, folder):
     documents = ROOT / "crates/compare/tests/documents"
     commands["compare"] = ["compare", str(documents / "guest-strict.json"), str(documents / "guest-lazy.json")]
     commands["watch"] = ["watch", "--seconds", "1", "--interval", "0.2"]
+    fleet, sweep, plan = str(folder / "fleet-tables"), str(folder / "sweep-results"), folder / "plan.toml"
+    # Three values of each axis, so that it takes a moment.
+    all_values = (ROOT / "experiments/sweep.toml").read_text()
+    plan.write_text(re.sub(r'(?m)^("[^"]+" = \[\d+, \d+, \d+), .*', r"\1]", all_values))
+    for before in (["fleet", *map(str, captures), "--out", fleet], ["sweep", str(plan), "--out", sweep]):
+        subprocess.run([program, *before], check=True, capture_output=True)
+    commands["fleet"] = ["fleet", "report", fleet]
+    commands["sweep"] = ["sweep", "report", sweep]
     for name, command in commands.items():
         page = folder / f"{name}.html"
         done = subprocess.run([program, *command, "--html", str(page)], capture_output=True, text=True)

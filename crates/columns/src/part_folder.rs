@@ -141,10 +141,18 @@ fn open_lock(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(false).custom_flags(flags.cast_signed());
     match options.open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(file),
-        Err(error) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) => Err(error),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-        _ => Err(not_a_file()),
+        // A pipe, once something reads it.
+        Ok(_) => Err(not_a_file()),
+        Err(error) if is_of_no_file(&error) => Err(not_a_file()),
+        Err(error) => Err(error),
     }
+}
+
+/// Whether a file could not be opened because it is a link, a folder, or a pipe that nothing reads.
+fn is_of_no_file(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let known = [Errno::LOOP, Errno::ISDIR, Errno::NXIO];
+    Errno::from_io_error(error).is_some_and(|error| known.contains(&error))
 }
 
 /// Opens a part to read it. What is no regular file is refused, and does not block.
@@ -216,6 +224,15 @@ mod tests {
         assert!(matches!(parts.lock("0-of-1"), Err(FolderError::Locked { .. })));
         drop(held);
         parts.lock("0-of-1").unwrap();
+    }
+
+    /// A file system without room has no permission to give, either: here a name that no file can have.
+    #[test]
+    fn a_lock_that_can_t_be_created_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = PartFolder::existing(folder.path());
+        let [_, cause] = said(&parts.lock(&"x".repeat(300)).unwrap_err());
+        assert!(cause.contains("name too long"), "{cause}");
     }
 
     #[test]

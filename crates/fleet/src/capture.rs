@@ -1,6 +1,6 @@
 //! A host's capture, or the document that an inspection of one printed, read and inspected.
 
-use crate::document::{Finding, Inspected};
+use crate::document::Inspected;
 use crate::input::Input;
 use host::diagnose::Basis;
 use host::tree::{ArchiveError, OpenError};
@@ -28,6 +28,12 @@ pub enum InputError {
     /// It can't be opened, or is no capture.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// It is no capture, and has the name of an encrypted file.
+    #[error("{path}: encrypted, as its name says; decrypt it first")]
+    Encrypted {
+        /// Its path.
+        path: String,
+    },
     /// It can't be read.
     #[error("{path}")]
     Io {
@@ -76,6 +82,7 @@ impl InputError {
         match self {
             Self::Open(OpenError::Archive { source: ArchiveError::Damaged { .. }, .. }) => "damaged",
             Self::Open(_) => "no-capture",
+            Self::Encrypted { .. } => "encrypted",
             Self::Io { .. } => "unreadable",
             Self::NoDocument { .. } => "no-document",
             Self::Model { .. } => "model",
@@ -124,7 +131,11 @@ impl Capture {
         if input.bytes.is_some() && is_json(&input.path).map_err(|source| io_error(&path, source))? {
             return Self::of_document(&input.path, &path);
         }
-        Self::of_tree(Tree::open(&input.path)?, &path, made_by)
+        let tree = Tree::open(&input.path).map_err(|error| match error {
+            OpenError::Archive { .. } if input.is_of_gpg() => InputError::Encrypted { path: path.clone() },
+            error => InputError::Open(error),
+        })?;
+        Self::of_tree(tree, &path, made_by)
     }
 
     fn of_tree(tree: Tree, path: &str, made_by: &str) -> Result<Self, InputError> {
@@ -154,10 +165,8 @@ impl Capture {
             return Err(wrong(serde_json::Error::custom(format!("the schema is {schema:?}"))));
         }
         let inspected: Inspected = serde_json::from_slice(text).map_err(wrong)?;
-        if !inspected.findings.iter().all(Finding::is_of_words) {
-            return Err(wrong(serde_json::Error::custom(
-                "a finding's id or severity is no word of an inspection",
-            )));
+        if let Some(what) = inspected.wrong_word() {
+            return Err(wrong(serde_json::Error::custom(format!("{what} is no word of an inspection"))));
         }
         let digest = hexadecimal(&Sha256::digest(&bytes));
         Ok(Self { digest, source: DOCUMENT.to_owned(), host_name: None, inspected })

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 /// Severities, worst first.
 pub(crate) const SEVERITIES: [&str; 3] = ["critical", "warning", "note"];
-/// Letters of the longest kind of finding that is taken from a document.
-const ID_LENGTH_MAX: usize = 64;
+/// Letters of the longest word that is taken from a document.
+const WORD_LENGTH_MAX: usize = 64;
 
 /// `iotoll.inspect/2`, as far as tables hold it.
 #[derive(Debug, Deserialize)]
@@ -61,14 +61,23 @@ pub(crate) struct Finding {
     pub(crate) risk: String,
 }
 
-impl Finding {
-    /// Whether its kind and severity are words, as those of every version of the program. Whoever wrote a document may have put a text there.
-    pub(crate) fn is_of_words(&self) -> bool {
-        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        self.id.len() <= ID_LENGTH_MAX
-            && self.id.bytes().all(is_word)
-            && SEVERITIES.contains(&self.severity.as_str())
+impl Inspected {
+    /// What is no word where every version of the program has one. Whoever wrote a document may have put a text there.
+    pub(crate) fn wrong_word(&self) -> Option<&'static str> {
+        let is_path = |adapter: &Adapter| is_word(&adapter.dma_path);
+        let is_finding =
+            |finding: &Finding| is_word(&finding.id) && SEVERITIES.contains(&finding.severity.as_str());
+        if !self.adapters.iter().all(is_path) {
+            return Some("an adapter's dma_path");
+        }
+        (!self.findings.iter().all(is_finding)).then_some("a finding's id or severity")
     }
+}
+
+/// Whether a text is as short as a word, and of small letters.
+fn is_word(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=WORD_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
 #[derive(Debug, Deserialize)]

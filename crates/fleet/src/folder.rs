@@ -1,11 +1,10 @@
 //! The folder of a fleet's tables: a folder of Parquet files for each.
 
 use crate::input::Input;
-use crate::part::inputs_of_part;
+use crate::part::{PartError, bytes_of, complete_parts, each_row, input_of, name_of, shard_of};
 use crate::table::{Rows, Table};
-use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole, hash};
-use std::collections::HashSet;
-use std::ffi::OsString;
+use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The file with the names of all inputs, beside the tables: a list in JSON.
@@ -17,17 +16,9 @@ pub enum TablesFolderError {
     /// The system refuses it, or another process runs the shard.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A file is damaged.
-    #[error(
-        "{}: damaged; remove the files of this name in all tables, and what they have runs again",
-        path.display()
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ParquetError,
-    },
+    /// A file of the tables can't be used.
+    #[error(transparent)]
+    Part(#[from] PartError),
     /// More rows than a file can hold.
     #[error(transparent)]
     Rows(#[from] ParquetError),
@@ -60,27 +51,51 @@ impl TablesFolder {
         Self { path: path.to_owned(), shard: shard.to_owned(), made_by: made_by.to_owned(), write }
     }
 
-    /// Creates the folders that are missing, locks the shard, and removes what a killed run has left of it.
+    /// Creates the folders that are missing, locks the shard, and removes what a killed run has left: of this shard, and of those of other divisions that nobody runs.
     ///
     /// # Errors
     /// [`TablesFolderError::Folder`]
     pub fn prepare(&self) -> Result<ShardLock, TablesFolderError> {
-        let lock = PartFolder::create(&self.path)?.lock(&self.shard)?;
-        for table in Table::ALL {
-            self.table(table)?;
-        }
-        let complete = self.complete_parts()?;
-        let is_own = |name: &OsString| name.to_string_lossy().starts_with(&self.prefix());
-        for table in Table::ALL {
-            let folder = self.table(table)?;
-            for part in folder.parts()? {
-                let name = part.file_name().unwrap_or_default().to_owned();
-                if is_own(&name) && !complete.contains(&name) {
-                    folder.remove(&part)?;
-                }
+        let folder = PartFolder::create(&self.path)?;
+        let lock = folder.lock(&self.shard)?;
+        for (shard, parts) in self.remains()? {
+            if shard == self.shard {
+                parts.iter().try_for_each(|part| folder.remove(part))?;
+            } else if !is_of_same_division(&shard, &self.shard) {
+                self.remove_remains_of(&shard)?;
             }
         }
         Ok(lock)
+    }
+
+    /// Removes what a killed run of another shard has left, unless it runs now.
+    fn remove_remains_of(&self, shard: &str) -> Result<(), TablesFolderError> {
+        let folder = PartFolder::existing(&self.path);
+        let _lock = match folder.lock(shard) {
+            Err(FolderError::Locked { .. }) => return Ok(()),
+            lock => lock?,
+        };
+        // Looked at again: until now it may have run.
+        let parts = self.remains()?.remove(shard).unwrap_or_default();
+        Ok(parts.iter().try_for_each(|part| folder.remove(part))?)
+    }
+
+    /// Files of parts that not all tables have, by shard.
+    fn remains(&self) -> Result<BTreeMap<String, Vec<PathBuf>>, TablesFolderError> {
+        for table in Table::ALL {
+            self.table(table)?;
+        }
+        let complete = complete_parts(&self.path)?;
+        let mut remains: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for table in Table::ALL {
+            for part in self.table(table)?.parts()? {
+                let name = part.file_name().unwrap_or_default();
+                if let Some(shard) = shard_of(name).filter(|_| !complete.contains(name)) {
+                    remains.entry(shard).or_default().push(part);
+                }
+            }
+        }
+        Ok(remains)
     }
 
     /// Keeps the names of the inputs that were found, of all shards: a report then says which of them have no rows.
@@ -93,23 +108,26 @@ impl TablesFolder {
         Ok(PartFolder::existing(&self.path).add(INPUTS_FILE, list.as_bytes(), self.write)?)
     }
 
-    /// Inputs that have rows, by the rules of this program, and have not been changed since. Of any shard.
+    /// Inputs that have rows, by the rules of this program, and have not been changed since. Of any shard. All files of all tables are looked at.
     ///
     /// # Errors
     /// [`TablesFolderError`]
     pub fn finished_inputs(&self) -> Result<FinishedInputs, TablesFolderError> {
-        let complete = self.complete_parts()?;
-        let inputs = |table: Table| {
-            let mut inputs = HashSet::new();
-            for part in self.table(table)?.parts()? {
-                if part.file_name().is_some_and(|name| complete.contains(name)) {
-                    let found = inputs_of_part(&part, &self.made_by);
-                    inputs.extend(found.map_err(|source| TablesFolderError::Damaged { path: part, source })?);
-                }
+        let mut finished = FinishedInputs::default();
+        for name in complete_parts(&self.path)? {
+            for table in Table::ALL {
+                let inputs = match table {
+                    Table::Hosts => &mut finished.inspected,
+                    Table::Errors => &mut finished.failed,
+                    Table::Adapters | Table::Findings | Table::Unseen => {
+                        bytes_of(&self.path, table, &name)?;
+                        continue;
+                    }
+                };
+                each_row(&self.path, table, &name, |row| inputs.extend(input_of(row, &self.made_by)))?;
             }
-            Ok::<_, TablesFolderError>(inputs)
-        };
-        Ok(FinishedInputs { inspected: inputs(Table::Hosts)?, failed: inputs(Table::Errors)? })
+        }
+        Ok(finished)
     }
 
     /// Writes the rows as a part of each table. Returns the number of files.
@@ -117,10 +135,10 @@ impl TablesFolder {
     /// # Errors
     /// [`TablesFolderError`]
     pub fn add(&self, rows: &Rows) -> Result<usize, TablesFolderError> {
-        let parts = Table::ALL.iter().map(|table| Ok((*table, rows.parquet(*table, &self.made_by)?)));
-        let mut parts = parts.collect::<Result<Vec<_>, ParquetError>>()?;
-        let bytes: Vec<&Vec<u8>> = parts.iter().map(|(_, bytes)| bytes).collect();
-        let name = format!("{}{}.parquet", self.prefix(), hash(&bytes));
+        let files = Table::ALL.iter().map(|table| rows.parquet(*table, &self.made_by));
+        let files = files.collect::<Result<Vec<_>, ParquetError>>()?;
+        let name = name_of(&self.shard, &files);
+        let mut parts: Vec<(Table, Vec<u8>)> = Table::ALL.into_iter().zip(files).collect();
         parts.sort_by_key(|(table, _)| *table == Table::Hosts);
         for (table, bytes) in &parts {
             self.table(*table)?.add(&name, bytes, self.write)?;
@@ -136,17 +154,6 @@ impl TablesFolder {
     fn table(&self, table: Table) -> Result<PartFolder, FolderError> {
         PartFolder::create_within(&self.path, table.name())
     }
-
-    /// What the name of each part of this shard begins with.
-    fn prefix(&self) -> String {
-        format!("part-{}-", self.shard)
-    }
-
-    /// Names of the parts that all tables have.
-    fn complete_parts(&self) -> Result<HashSet<OsString>, FolderError> {
-        let parts = self.table(Table::Hosts)?.parts()?;
-        Ok(parts.iter().filter_map(|part| part.file_name()).map(ToOwned::to_owned).collect())
-    }
 }
 
 impl FinishedInputs {
@@ -155,4 +162,10 @@ impl FinishedInputs {
         let input = input.by_name();
         self.inspected.contains(&input) || self.failed.contains(&input)
     }
+}
+
+/// Whether two shards are of the same number of shards. Those run at the same time, and must not find their lock taken.
+fn is_of_same_division(one: &str, other: &str) -> bool {
+    let shards = |shard: &str| shard.rsplit('-').next().map(ToOwned::to_owned);
+    shards(one) == shards(other)
 }

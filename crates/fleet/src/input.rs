@@ -12,9 +12,10 @@ const DEPTH_MAX: usize = 16;
 /// Names that a host's file tree, or a sosreport, has at its top.
 const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
 
-/// Endings of files that lie beside captures and are none: sums, signatures, tables, and the locks and lists of inputs beside these.
-const BESIDE: [&str; 10] =
-    ["md5", "sha1", "sha256", "sha512", "asc", "sig", "gpg", "parquet", "lock", "inputs"];
+/// Endings of files that are no captures: sums, tables, and the locks and lists of inputs beside these.
+const NO_CAPTURES: [&str; 7] = ["md5", "sha1", "sha256", "sha512", "parquet", "lock", "inputs"];
+/// Endings of signatures, which lie beside what is signed. GnuPG's encrypted files have them, too.
+const GPG: [&str; 3] = ["asc", "sig", "gpg"];
 /// The end of names such as `SHA256SUMS`.
 const SUMS: &str = "SUMS";
 
@@ -49,7 +50,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Finds captures, and calls them by absolute paths. A path that was given is followed through symbolic links; below it they are left out. A folder is a capture if it has
-    /// `proc`, `sys` or `sos_commands`; in others each file is an input, but for checksums, signatures and tables, and so are captures among the folders below, down to 16.
+    /// `proc`, `sys` or `sos_commands`; in others each file is an input, but for checksums, tables, and signatures of files beside them, and so are captures among the folders below, down to 16.
     pub fn find<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
         let mut all = Self::default();
         for path in paths {
@@ -90,7 +91,7 @@ impl Inputs {
         });
         match looked_at {
             Ok((_, metadata)) if metadata.is_symlink() => {}
-            Ok((path, metadata)) if metadata.is_file() && is_beside(&path) => {}
+            Ok((path, metadata)) if metadata.is_file() && is_no_capture(&path) => {}
             Ok((path, metadata)) => self.add(path, &metadata, depth),
             Err(error) => self.unlisted.push(Unlisted { path: folder.to_owned(), error }),
         }
@@ -98,10 +99,16 @@ impl Inputs {
 }
 
 /// Whether a file has a name that no capture has.
-fn is_beside(path: &Path) -> bool {
-    let ends = |end: &str| BESIDE.iter().any(|one| end.eq_ignore_ascii_case(one));
-    path.extension().and_then(|end| end.to_str()).is_some_and(ends)
+fn is_no_capture(path: &Path) -> bool {
+    ends_with(path, &NO_CAPTURES)
+        || (ends_with(path, &GPG) && path.with_extension("").exists())
         || path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUMS))
+}
+
+/// Whether a file's name has one of these endings.
+fn ends_with(path: &Path, endings: &[&str]) -> bool {
+    let is_one = |end: &str| endings.iter().any(|one| end.eq_ignore_ascii_case(one));
+    path.extension().and_then(|end| end.to_str()).is_some_and(is_one)
 }
 
 /// The path from `/`, the same from whatever folder it was given: without `.`, and without `/` at its end. An empty one stays.
@@ -117,6 +124,11 @@ impl Input {
             bytes: metadata.is_file().then_some(metadata.len()),
             modified_us: modified.and_then(|since| i64::try_from(since.as_micros()).ok()),
         }
+    }
+
+    /// Whether its name is that of a signature or an encrypted file.
+    pub(crate) fn is_of_gpg(&self) -> bool {
+        ends_with(&self.path, &GPG)
     }
 
     /// The same with the path that tables have.

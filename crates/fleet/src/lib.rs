@@ -38,10 +38,10 @@ mod tables;
 pub use capture::{InputError, inspect};
 pub use folder::{FinishedInputs, TablesFolder, TablesFolderError};
 pub use input::{Input, Inputs, Unlisted};
-pub use part::inputs_of_part;
+pub use part::{PartError, PartProblem};
 pub use summary::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, PathCount, Summary};
 pub use table::{Inspected, Rows, SCHEMA, Table};
-pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError, complete_parts};
+pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError};
 
 /// The example in the README.
 #[cfg(doctest)]

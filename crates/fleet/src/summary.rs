@@ -15,6 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The least number of hosts of a model that are compared.
 const PEERS_MIN: usize = 5;
+/// What hosts have no adapters or findings of.
+const NONE: &str = "none";
+/// The kernel's release among what is compared.
+const KERNEL: &str = "kernel";
 /// What at least so many of 10 peers have is usual, and so is what all but one have.
 const USUAL_OF_TEN: usize = 9;
 
@@ -22,7 +26,7 @@ const USUAL_OF_TEN: usize = 9;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Hosts, each by its newest capture.
+    /// Hosts, each by its newest capture that tells of adapters, or else by its newest.
     pub hosts: usize,
     /// Inputs that the last run found, in all shards; `None` if that is not known.
     pub inputs: Option<usize>,
@@ -60,7 +64,7 @@ pub struct PathCount {
     pub hosts: usize,
 }
 
-/// Something of a host that is usual for its machine, and that this host has otherwise.
+/// Something of a host that is usual for its machine, and that this host has otherwise. Hosts whose captures do not tell it are not among its peers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Odd {
@@ -76,11 +80,11 @@ pub struct Odd {
     pub usual: String,
     /// How many hosts of the machine have it so.
     pub same: usize,
-    /// Hosts of the machine.
+    /// Hosts of the machine whose captures tell it.
     pub peers: usize,
 }
 
-/// A difference between two captures of a host.
+/// A difference between a capture of a host and the one before that tells the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
@@ -96,13 +100,33 @@ pub struct Change {
     pub after: String,
 }
 
-/// What a host has, by what it is.
-type Features = BTreeMap<String, String>;
+/// What a capture tells of its host, as far as hosts are compared.
+struct Features {
+    told: BTreeMap<String, String>,
+    /// Whether adapters and findings that are not told are not there.
+    is_whole: bool,
+}
+
+impl Features {
+    /// What the host has of this; `None` if the capture does not tell.
+    fn value(&self, what: &str) -> Option<&str> {
+        let absent = (self.is_whole && what != KERNEL).then_some(NONE);
+        self.told.get(what).map(String::as_str).or(absent)
+    }
+}
 
 /// A host's captures, oldest first.
 struct History<'t> {
     host: String,
     captures: Vec<&'t HostRow>,
+}
+
+impl<'t> History<'t> {
+    /// The newest capture that tells of adapters, or else the newest: a log of today does not make a host's adapters and findings unknown.
+    fn newest(&self, adapters: &ByCapture<'_, AdapterRow>) -> Option<&'t HostRow> {
+        let tells = self.captures.iter().rev().find(|row| !rows_of(adapters, row).is_empty());
+        tells.or(self.captures.last()).copied()
+    }
 }
 
 impl Summary {
@@ -118,7 +142,7 @@ impl Summary {
         let features =
             |row: &HostRow| features(row, rows_of(&adapters, row), &names, rows_of(&findings, row));
         let newest: Vec<(&str, &HostRow)> =
-            histories.iter().filter_map(|one| Some((one.host.as_str(), *one.captures.last()?))).collect();
+            histories.iter().filter_map(|one| Some((one.host.as_str(), one.newest(&adapters)?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
         Self {
@@ -231,14 +255,17 @@ fn rows_of<'a, 't, T>(all: &'a ByCapture<'t, T>, row: &'a HostRow) -> &'a [&'t T
     all.get(&(row.capture.as_str(), row.rules.as_str())).map_or(&[], Vec::as_slice)
 }
 
-/// A name of each model of adapters. Hosts whose tables of names differ can call one model by several.
+/// The name that most adapters of a model have. Hosts whose tables of names differ can call one model by several.
 fn names(adapters: &[AdapterRow]) -> BTreeMap<&str, &str> {
-    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for (model, name) in adapters.iter().filter_map(|row| Some((row.model.as_str(), row.name.as_deref()?))) {
-        let least = names.entry(model).or_insert(name);
-        *least = name.min(*least);
+        *counts.entry(model).or_default().entry(name).or_default() += 1;
     }
-    names
+    let most = counts.into_iter().filter_map(|(model, names)| {
+        let (name, _) = names.into_iter().max_by_key(|(name, number)| (*number, Reverse(*name)))?;
+        Some((model, name))
+    });
+    most.collect()
 }
 
 /// What of a host is compared. Adapters of one model count together: their addresses differ from host to host.
@@ -261,15 +288,13 @@ fn features(
         let words: Vec<String> = paths.into_iter().map(|(path, number)| format!("{number} {path}")).collect();
         words.join(", ")
     };
-    let mut features: Features = models.into_iter().map(|(model, paths)| (model, counted(paths))).collect();
+    let mut told: BTreeMap<String, String> =
+        models.into_iter().map(|(model, paths)| (model, counted(paths))).collect();
     let ids: BTreeSet<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
-    features.extend(ids.into_iter().map(|id| (format!("finding {id}"), "found".to_owned())));
-    features.extend(row.kernel_release.clone().map(|release| ("kernel".to_owned(), release)));
-    features
+    told.extend(ids.into_iter().map(|id| (format!("finding {id}"), "found".to_owned())));
+    told.extend(row.kernel_release.clone().map(|release| (KERNEL.to_owned(), release)));
+    Features { told, is_whole: row.complete && !adapters.is_empty() }
 }
-
-/// What features lack.
-const NONE: &str = "none";
 
 fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> Vec<PathCount> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -294,61 +319,66 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
 }
 
 /// What differs from all other peers, or from at least nine of ten.
-fn odd(all: &[(&str, &HostRow, Features)]) -> Vec<Odd> {
+fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
     let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
         if let Some(machine) = &row.machine {
             machines.entry(machine).or_default().push((host, features));
         }
     }
-    machines.retain(|_, peers| peers.len() >= PEERS_MIN);
     let mut odd = Vec::new();
     for (machine, peers) in machines {
-        let names: BTreeSet<&String> = peers.iter().flat_map(|(_, features)| features.keys()).collect();
+        let names: BTreeSet<&String> = peers.iter().flat_map(|(_, features)| features.told.keys()).collect();
         for what in names {
-            let value = |features: &Features| features.get(what).map_or(NONE, String::as_str).to_owned();
-            let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-            peers.iter().for_each(|(_, features)| *counts.entry(value(features)).or_default() += 1);
+            let tells = |(host, features): &(&'t str, &'t Features)| Some((*host, features.value(what)?));
+            let values: Vec<(&str, &str)> = peers.iter().filter_map(tells).collect();
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            values.iter().for_each(|(_, value)| *counts.entry(value).or_default() += 1);
             let Some((usual, same)) = counts.into_iter().max_by_key(|(_, number)| *number) else { continue };
-            if same * 10 < peers.len() * USUAL_OF_TEN && same + 1 < peers.len() {
+            let is_usual = same * 10 >= values.len() * USUAL_OF_TEN || same + 1 >= values.len();
+            if values.len() < PEERS_MIN || !is_usual {
                 continue;
             }
-            odd.extend(peers.iter().filter(|(_, features)| value(features) != usual).map(
-                |(host, features)| Odd {
-                    host: (*host).to_owned(),
-                    machine: machine.to_owned(),
-                    what: what.clone(),
-                    value: value(features),
-                    usual: usual.clone(),
-                    same,
-                    peers: peers.len(),
-                },
-            ));
+            odd.extend(values.iter().filter(|(_, value)| *value != usual).map(|(host, value)| Odd {
+                host: (*host).to_owned(),
+                machine: machine.to_owned(),
+                what: what.clone(),
+                value: (*value).to_owned(),
+                usual: usual.to_owned(),
+                same,
+                peers: values.len(),
+            }));
         }
     }
     odd
 }
 
-/// Differences between each capture of a host and the next.
+/// Differences between each capture of a host and the next that tells the same, in the order of captures.
 fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> Vec<Change> {
+    let captures: Vec<(Option<i64>, Features)> =
+        history.captures.iter().map(|row| (row.modified_us, features(row))).collect();
+    let names: BTreeSet<&String> = captures.iter().flat_map(|(_, features)| features.told.keys()).collect();
     let mut changes = Vec::new();
-    for pair in history.captures.windows(2) {
-        let [before, after] = [pair[0], pair[1]].map(features);
-        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for what in names {
-            let [was, is] = [&before, &after].map(|features| features.get(what).map_or(NONE, String::as_str));
-            if was != is {
-                changes.push(Change {
-                    host: history.host.clone(),
-                    modified_us: pair[1].modified_us,
-                    what: what.clone(),
-                    before: was.to_owned(),
-                    after: is.to_owned(),
-                });
+    for what in names {
+        let told = captures.iter().enumerate();
+        let told = told.filter_map(|(place, (_, features))| Some((place, features.value(what)?)));
+        let told: Vec<(usize, &str)> = told.collect();
+        for pair in told.windows(2) {
+            let [(_, before), (place, after)] = [pair[0], pair[1]];
+            if before != after {
+                changes.push((place, what.clone(), before.to_owned(), after.to_owned()));
             }
         }
     }
-    changes
+    changes.sort_by_key(|(place, ..)| *place);
+    let change = |(place, what, before, after): (usize, String, String, String)| Change {
+        host: history.host.clone(),
+        modified_us: captures[place].0,
+        what,
+        before,
+        after,
+    };
+    changes.into_iter().map(change).collect()
 }
 
 #[cfg(test)]

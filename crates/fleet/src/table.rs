@@ -3,6 +3,7 @@
 use crate::capture::{Capture, InputError};
 use crate::document::{Adapter, Finding, Unseen};
 use crate::input::{Input, Unlisted};
+use crate::part::SCHEMA_METADATA;
 use columns::{Cells, Column, panic_text, parquet_bytes, with_causes};
 use parquet::errors::ParquetError;
 
@@ -103,7 +104,7 @@ impl Rows {
             Table::Unseen => self.unseen(),
             Table::Errors => self.errors(made_by),
         };
-        parquet_bytes(table.name(), &columns, made_by, &[("iotoll.schema", SCHEMA)])
+        parquet_bytes(table.name(), &columns, made_by, &[(SCHEMA_METADATA, SCHEMA)])
     }
 
     fn hosts(&self) -> Vec<Column> {

@@ -2,16 +2,14 @@
 
 use crate::capture::DOCUMENT;
 use crate::folder::INPUTS_FILE;
-use crate::part::cell;
+use crate::part::{PartError, cell, complete_parts, each_row};
 use crate::table::Table;
-use columns::{FolderError, PartFolder, open_part};
-use parquet::errors::ParquetError;
-use parquet::file::reader::SerializedFileReader;
+use columns::{FolderError, open_part};
 use parquet::record::{Field, Row};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of the largest list of inputs that is read: that of a million.
@@ -126,14 +124,9 @@ pub enum TablesError {
     /// The folder can't be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The file is damaged.
-    #[error("{}: damaged; remove the files of this name in all tables, and inspect again", path.display())]
-    Part {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ParquetError,
-    },
+    /// A file of the tables can't be used.
+    #[error(transparent)]
+    Part(#[from] PartError),
 }
 
 impl Tables {
@@ -147,43 +140,22 @@ impl Tables {
         // The first table chooses.
         for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
             for name in &complete {
-                let path = folder.join(table.name()).join(name);
-                let added = tables.add_part(table, name, &path, &mut chosen, &mut fixes);
-                added.map_err(|source| TablesError::Part { path, source })?;
+                each_row(folder, table, name, |row| match table {
+                    Table::Hosts => {
+                        chosen.add(name, row);
+                        tables.hosts.push(HostRow::of(row));
+                    }
+                    Table::Adapters if chosen.has(name, row) => tables.adapters.push(AdapterRow::of(row)),
+                    Table::Findings if chosen.has(name, row) => {
+                        tables.findings.push(FindingRow::of(row, &mut fixes));
+                    }
+                    Table::Errors => tables.errors.push(ErrorRow::of(row)),
+                    Table::Adapters | Table::Findings | Table::Unseen => {}
+                })?;
             }
         }
         tables.inputs = kept_inputs(folder);
         Ok(tables)
-    }
-
-    fn add_part(
-        &mut self,
-        table: Table,
-        name: &OsStr,
-        path: &Path,
-        chosen: &mut Chosen,
-        fixes: &mut HashSet<Arc<Fix>>,
-    ) -> Result<(), ParquetError> {
-        let file = match open_part(path) {
-            Ok(file) => file,
-            // Errors were removed, so that their inputs are read again.
-            Err(error) if table == Table::Errors && error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        for row in SerializedFileReader::new(file)? {
-            let row = row?;
-            match table {
-                Table::Hosts => {
-                    chosen.add(name, &row);
-                    self.hosts.push(HostRow::of(&row));
-                }
-                Table::Adapters if chosen.has(name, &row) => self.adapters.push(AdapterRow::of(&row)),
-                Table::Findings if chosen.has(name, &row) => self.findings.push(FindingRow::of(&row, fixes)),
-                Table::Errors => self.errors.push(ErrorRow::of(&row)),
-                Table::Adapters | Table::Findings | Table::Unseen => {}
-            }
-        }
-        Ok(())
     }
 }
 
@@ -213,15 +185,6 @@ impl Chosen {
     fn key(row: &Row) -> [String; 2] {
         [required(row, "capture"), required(row, "rules")]
     }
-}
-
-/// Names of the parts that all tables have: that of `hosts` is written last.
-///
-/// # Errors
-/// [`TablesError::Folder`]
-pub fn complete_parts(folder: &Path) -> Result<BTreeSet<OsString>, TablesError> {
-    let parts = PartFolder::existing(&folder.join(Table::Hosts.name())).parts()?;
-    Ok(parts.iter().filter_map(|part| part.file_name()).map(ToOwned::to_owned).collect())
 }
 
 fn text(row: &Row, column: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use fleet::Inputs;
+use fleet::{Inputs, Inspected};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -49,6 +49,24 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
         found(root, &["all/one.tar.gz.sha256"]),
         ["all/one.tar.gz.sha256"],
         "a path of the command line is an input, whatever its name"
+    );
+}
+
+/// The file that it was made of is not there: it is no signature.
+#[test]
+fn an_encrypted_report_is_an_input_with_an_error_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["secured.tar.xz.gpg", "signed.tar.xz", "signed.tar.xz.asc"] {
+        fs::write(folder.path().join(name), b"\x8c\x0d\x04\x09\x03\x02 and so on").unwrap();
+    }
+    assert_eq!(found(folder.path(), &["."]), ["secured.tar.xz.gpg", "signed.tar.xz"]);
+    let read = Inputs::find([folder.path()]).found.into_iter().map(|input| Inspected::read(input, "test"));
+    let errors: Vec<_> =
+        read.map(|one| (one.error().unwrap().word(), one.error().unwrap().to_string())).collect();
+    assert_eq!((errors[0].0, errors[1].0), ("encrypted", "no-capture"));
+    assert!(
+        errors[0].1.ends_with("secured.tar.xz.gpg: encrypted, as its name says; decrypt it first"),
+        "{errors:?}"
     );
 }
 

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use fleet::{Inputs, Inspected, Rows, Summary, Tables, TablesFolder};
+use columns::{Cells, Column, hash, parquet_bytes};
+use fleet::{Inputs, Inspected, Rows, Summary, Table, Tables, TablesFolder};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -53,8 +54,21 @@ impl Fleet {
         self.tables.add(&rows).unwrap();
     }
 
+    /// The folder of the tables.
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// A table's only file.
+    fn part(&self, table: Table) -> PathBuf {
+        let [part] = &fs::read_dir(self.out().join(table.name())).unwrap().collect::<Vec<_>>()[..] else {
+            panic!("{table:?} has not one file");
+        };
+        part.as_ref().unwrap().path()
+    }
+
     fn summary(&self) -> Summary {
-        Summary::of(&Tables::read(&self.folder.path().join("out")).unwrap(), MADE_BY)
+        Summary::of(&Tables::read(&self.out()).unwrap(), MADE_BY)
     }
 }
 
@@ -112,4 +126,124 @@ fn a_folder_s_own_files_are_no_captures() {
     let paths: Vec<_> = found().into_iter().map(|input| input.path).collect();
     assert_eq!(paths, [fleet.path("one"), fleet.folder.path().join("out/other")]);
     assert_eq!(fleet.summary().unread, [fleet.folder.path().join("out/other").to_str().unwrap()]);
+}
+
+/// Whether the report and a run that goes on refuse the tables, with these words.
+fn are_refused(fleet: &Fleet, words: &str) -> [bool; 2] {
+    let said = [
+        Tables::read(&fleet.out()).map(drop).map_err(|error| error.to_string()),
+        fleet.tables.finished_inputs().map(drop).map_err(|error| error.to_string()),
+    ];
+    said.map(|said| {
+        said.is_err_and(|said| said.contains(words) && said.contains("remove the files of this name"))
+    })
+}
+
+#[test]
+fn no_byte_of_a_table_changes_unseen() {
+    let fleet = Fleet::new();
+    copy("x86-vtd-lazy.tar.gz", &fleet.path("one"));
+    fs::write(fleet.path("bad"), b"nothing that tells of a host\n").unwrap();
+    fleet.add(&["bad", "one"]);
+    let whole = fleet.summary();
+    for table in Table::ALL {
+        let part = fleet.part(table);
+        let bytes = fs::read(&part).unwrap();
+        // The report has no use for what was not seen.
+        let expected = [table != Table::Unseen, true];
+        let all = "its name has the hash of other bytes";
+        for at in (0..bytes.len()).step_by(97) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&part, changed).unwrap();
+            assert_eq!(are_refused(&fleet, all), expected, "{table:?}, byte {at}");
+        }
+        for shorter in [0, 4, bytes.len() / 2] {
+            fs::write(&part, &bytes[..shorter]).unwrap();
+            assert_eq!(are_refused(&fleet, all), expected, "{table:?}, {shorter} bytes");
+        }
+        fs::remove_file(&part).unwrap();
+        match table {
+            // Unfinished: what is there is removed.
+            Table::Hosts => assert_eq!(are_refused(&fleet, ""), [false, false]),
+            // Removed, so that its inputs are read again.
+            Table::Errors => assert_eq!(are_refused(&fleet, ""), [false, false]),
+            _ => assert_eq!(are_refused(&fleet, "No such file"), expected),
+        }
+        fs::write(&part, &bytes).unwrap();
+    }
+    assert_eq!(fleet.summary(), whole);
+    fs::copy(fleet.part(Table::Hosts), fleet.out().join("hosts/part-0-of-1-of-elsewhere.parquet")).unwrap();
+    assert_eq!(are_refused(&fleet, "no run has written it"), [true, true]);
+}
+
+/// Names can be made for any bytes: what they say that they are counts, and no decoder's panic ends the program.
+#[test]
+fn tables_of_another_version_or_of_no_run_are_refused() {
+    let hosts = [Column::of("input", Cells::Text(vec![Some("a".to_owned())]))];
+    let of_schema =
+        |schema: &str| parquet_bytes("hosts", &hosts, "test", &[("iotoll.schema", schema)]).unwrap();
+    for (bytes, words) in [
+        (of_schema("iotoll.fleet/0"), "those of iotoll.fleet/0; expected iotoll.fleet/1"),
+        (parquet_bytes("hosts", &hosts, "test", &[]).unwrap(), "those of no run"),
+        (b"PAR1".to_vec(), ""),
+    ] {
+        let fleet = Fleet::new();
+        let hash = &hash(&[&bytes])[..12];
+        let name = format!("part-0-of-1-{}.parquet", [hash; 5].join("-"));
+        for table in Table::ALL {
+            fs::write(fleet.out().join(table.name()).join(&name), &bytes).unwrap();
+        }
+        assert_eq!(are_refused(&fleet, words), [true, true], "{words}");
+    }
+    // No bit of a file makes a panic of an error.
+    let fleet = Fleet::new();
+    copy("ppc-ddw.tar.gz", &fleet.path("one"));
+    fleet.add(&["one"]);
+    let files = Table::ALL.map(|table| fs::read(fleet.part(table)).unwrap());
+    for (table, place) in [(Table::Hosts, 0), (Table::Findings, 2)] {
+        let bytes = &files[place];
+        for at in (4..bytes.len()).step_by(61) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            let crafted = Fleet::new();
+            let hash_of = |one: usize| hash(&[if one == place { &changed } else { &files[one] }]);
+            let hashes: Vec<String> = (0..5).map(|one| hash_of(one)[..12].to_owned()).collect();
+            let name = format!("part-0-of-1-{}.parquet", hashes.join("-"));
+            for (one, each) in Table::ALL.into_iter().enumerate() {
+                let bytes = if each == table { &changed } else { &files[one] };
+                fs::write(crafted.out().join(each.name()).join(&name), bytes).unwrap();
+            }
+            drop(Tables::read(&crafted.out()).map(|tables| Summary::of(&tables, MADE_BY)));
+        }
+    }
+}
+
+/// A run with other shards removes them, but for those of a shard that runs.
+#[test]
+fn remains_of_another_division_are_removed() {
+    let fleet = Fleet::new();
+    copy("ppc-ddw.tar.gz", &fleet.path("one"));
+    fleet.add(&["one"]);
+    let others = |shard: &str| {
+        TablesFolder::new(&fleet.out(), shard, MADE_BY, |path: &Path, bytes: &[u8]| fs::write(path, bytes))
+    };
+    let remains = |shard: &str| {
+        let path = fleet.out().join(format!("adapters/part-{shard}-remains.parquet"));
+        fs::write(&path, b"").unwrap();
+        path
+    };
+    let (own, divided, running, sibling) =
+        (remains("0-of-1"), remains("0-of-2"), remains("1-of-2"), remains("1-of-1"));
+    let lock = others("1-of-2").prepare().unwrap();
+    let running_again = remains("1-of-2");
+    assert_eq!(running, running_again);
+    assert!(!own.exists() && !sibling.exists(), "the other division ran");
+    let (own, sibling) = (remains("0-of-1"), remains("1-of-1"));
+    drop(fleet.tables.prepare().unwrap());
+    assert_eq!([own, divided, running, sibling].map(|path| path.exists()), [false, false, true, true]);
+    drop(lock);
+    drop(fleet.tables.prepare().unwrap());
+    assert!(!running_again.exists());
+    assert!(!fleet.summary().paths.is_empty(), "what is complete stays");
 }

@@ -203,7 +203,7 @@ Examples:
   sbatch --array=0-31 --wrap 'iotoll fleet /data/sosreports --out /data/fleet \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
   iotoll fleet report fleet --html fleet.html
-  duckdb -c \"select dma_path, count(*) from 'fleet/adapters/*.parquet' group by 1\"
+  duckdb -c \"select dma_path, count(distinct (capture, address)) from 'fleet/adapters/*.parquet' group by 1\"
 
 Inputs are archives, sosreports, texts, folders with a host's files, and documents of `iotoll inspect --json`; in other folders they are \
 looked for. Results are Parquet files in DIR/hosts, DIR/adapters, DIR/findings, DIR/unseen and DIR/errors. Inputs that have rows there \

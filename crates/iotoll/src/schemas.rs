@@ -92,6 +92,42 @@ fn columns_are_those_of_the_schemas() {
     }
 }
 
+/// Columns of the tables that `iotoll fleet` writes, as their files have them.
+#[cfg(feature = "fleet")]
+#[test]
+fn columns_of_a_fleet_s_tables_are_those_of_its_files() {
+    use ::fleet::{Rows, SCHEMA, Table};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let folder = tempfile::tempdir().unwrap();
+    let mut sql = format!("-- The tables of `iotoll fleet`, `{SCHEMA}`, as DuckDB sees them.\n");
+    for table in Table::ALL {
+        let file = folder.path().join(table.name());
+        fs::write(&file, Rows::default().parquet(table, "test").unwrap()).unwrap();
+        let reader = SerializedFileReader::new(fs::File::open(&file).unwrap()).unwrap();
+        let schema = reader.metadata().file_metadata().schema();
+        let columns: Vec<String> = schema.get_fields().iter().map(|field| duckdb_column(field)).collect();
+        sql += &format!("CREATE TABLE \"{}\" (\n{}\n);\n", table.name(), columns.join(",\n"));
+    }
+    check_file("fleet-tables.sql", &sql);
+}
+
+/// A column of a Parquet file: `    "input" VARCHAR NOT NULL`.
+#[cfg(feature = "fleet")]
+fn duckdb_column(field: &parquet::schema::types::Type) -> String {
+    use parquet::basic::{ConvertedType, Repetition, Type as Physical};
+    let info = field.get_basic_info();
+    let is_required = info.repetition() == Repetition::REQUIRED;
+    let kind = match (field.is_group(), info.converted_type()) {
+        (true, ConvertedType::LIST) => "VARCHAR[]",
+        (false, ConvertedType::TIMESTAMP_MICROS) => "TIMESTAMP WITH TIME ZONE",
+        (false, ConvertedType::UTF8) => "VARCHAR",
+        (false, ConvertedType::NONE) if field.get_physical_type() == Physical::INT64 => "BIGINT",
+        (false, ConvertedType::NONE) if field.get_physical_type() == Physical::BOOLEAN => "BOOLEAN",
+        other => panic!("{}: {other:?}", info.name()),
+    };
+    format!("    \"{}\" {kind}{}", info.name(), if is_required { " NOT NULL" } else { "" })
+}
+
 /// A schema with its `$ref` followed.
 fn resolved<'s>(schema: &'s Value, of: &'s Value) -> &'s Value {
     match of["$ref"].as_str() {

@@ -146,20 +146,35 @@ fn fixes_of(finding: &FleetFinding, length: Length) -> Details {
     }
 }
 
-/// Where a fix is for, what it is, and the commands in it.
+/// Where a fix is for, and what it is: prose with `[1]` in place of its first command, then each command in a line of its own, which is not wrapped.
 fn facts_of(fix: &FleetFix, length: Length) -> Vec<Fact> {
     let FleetFix { what, what_of, findings, fix, commands, risk, addresses, hosts } = fix;
+    let (fix, commands) = with_marks(fix, commands);
     let mut on = listed(hosts, "host", length);
     if !addresses.is_empty() {
         on = format!("{on}; {} at {}", count(*findings, "adapter"), names(addresses, length));
     }
     // Others have other numbers.
     let what = if *findings > 1 { &format!("{what} (one of {what_of})") } else { what };
-    let mut facts: Vec<Fact> = [("on", &on), ("what", what), ("fix", fix), ("risk", risk)]
-        .map(|(name, text)| Fact::known(name, text))
-        .into();
-    facts.extend(commands.iter().map(|command| Fact::command("run", command)));
+    let mut facts: Vec<Fact> =
+        [("on", &on), ("what", what), ("fix", &fix)].map(|(name, text)| Fact::known(name, text)).into();
+    facts.extend((1..).zip(commands).map(|(number, command)| Fact::command(&format!("[{number}]"), command)));
+    facts.push(Fact::known("risk", risk));
     facts
+}
+
+/// The words of a fix with marks in place of its commands, and these. One with characters that can't be shown as they are stays in the words.
+fn with_marks<'f>(fix: &str, commands: &'f [String]) -> (String, Vec<&'f str>) {
+    let (mut words, mut rest, mut marked) = (String::new(), fix, Vec::new());
+    for command in commands.iter().filter(|command| plain(command) == **command) {
+        let Some((before, after)) = rest.split_once(command.as_str()) else { continue };
+        marked.push(command.as_str());
+        words += before;
+        words += if words.is_empty() { "run " } else { "" };
+        words += &format!("[{}]", marked.len());
+        rest = after;
+    }
+    (words + rest, marked)
 }
 
 /// Hosts that need most.

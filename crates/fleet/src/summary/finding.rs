@@ -39,7 +39,8 @@ pub struct FleetFix {
     pub addresses: Vec<String>,
     /// The fix, in words.
     pub fix: String,
-    /// The commands in `fix`, each as a shell command to run as root.
+    /// The commands in `fix`, in its order, each as a shell command to run as root. `fix` says when: one may only complete what stands before
+    /// it there, or be for those who can't do that.
     pub commands: Vec<String>,
     /// Its risk.
     pub risk: String,
@@ -54,6 +55,8 @@ type Kind<'t> = (&'t str, &'t str);
 #[derive(Default)]
 struct Found<'t> {
     findings: usize,
+    /// Whether an inspection of a capture found it, and not documents alone.
+    is_inspected: bool,
     hosts: BTreeSet<&'t str>,
     fixes: BTreeMap<&'t Fix, Places<'t>>,
 }
@@ -79,16 +82,19 @@ pub(super) fn all<'t>(
         for finding in rows_of(findings, row) {
             let found = kinds.entry((&finding.severity, &finding.id)).or_default();
             found.findings += 1;
+            found.is_inspected |= !row.is_document;
             found.hosts.insert(host);
             if row.rules == made_by && !row.is_document {
                 found.fixes.entry(&finding.fix).or_default().add(host, finding);
             }
         }
     }
-    let mut all: Vec<FleetFinding> = kinds.into_iter().map(|(kind, found)| found.named(kind)).collect();
-    // Kinds that this version does not have are of documents.
-    all.sort_by_key(|one| (!is_known(&one.id), rank(&one.severity), Reverse(one.hosts.len())));
-    all
+    // A kind that documents alone have may be their author's.
+    let is_trusted = |found: &Found<'_>, (_, id): &Kind<'_>| found.is_inspected || is_known(id);
+    let mut all: Vec<(bool, FleetFinding)> =
+        kinds.into_iter().map(|(kind, found)| (is_trusted(&found, &kind), found.named(kind))).collect();
+    all.sort_by_key(|(is_trusted, one)| (!is_trusted, rank(&one.severity), Reverse(one.hosts.len())));
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
 impl Found<'_> {

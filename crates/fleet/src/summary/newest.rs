@@ -1,4 +1,4 @@
-//! Hosts by their newest captures.
+//! Hosts, each by one capture.
 
 use super::finding::{is_known, rank};
 use super::{ByCapture, rows_of};
@@ -6,7 +6,7 @@ use crate::tables::{AdapterRow, FindingRow, HostRow};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A host by its newest capture.
+/// A host by its newest capture that tells of adapters, or else by its newest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetHost {
@@ -20,7 +20,7 @@ pub struct FleetHost {
     pub modified_us: Option<i64>,
     /// Adapters that the capture tells of.
     pub adapters: usize,
-    /// Critical findings, of the kinds that this version of the program has.
+    /// Critical findings; of a document, those of the kinds that this version of the program has.
     pub critical: usize,
     /// Warnings.
     pub warnings: usize,
@@ -36,7 +36,7 @@ pub(super) fn all(
 ) -> Vec<FleetHost> {
     let host = |(host, row): &(&str, &HostRow)| {
         let mut by_rank = [0; 4];
-        let known = rows_of(findings, row).iter().filter(|finding| is_known(&finding.id));
+        let known = rows_of(findings, row).iter().filter(|finding| !row.is_document || is_known(&finding.id));
         known.for_each(|finding| by_rank[rank(&finding.severity)] += 1);
         let [critical, warnings, notes, _] = by_rank;
         FleetHost {

@@ -56,6 +56,8 @@ fn a_model_is_known_by_its_ids_whatever_hosts_call_it() {
         row.name = name.map(ToOwned::to_owned);
     }
     assert_eq!(Summary::of(&tables, "now").odd, []);
+    // Nor does one capture rename a model of all.
+    tables.adapters[0].name = Some("a document's text".to_owned());
     tables.adapters[1].dma_path = "bounce".to_owned();
     let what: Vec<String> = Summary::of(&tables, "now").odd.into_iter().map(|odd| odd.what).collect();
     assert_eq!(what, ["adapters 0x1:0x2 (NIC)"]);
@@ -104,6 +106,37 @@ fn a_host_counts_once_and_its_captures_are_compared() {
             ("finding small", "none", "found"),
         ]
     );
+}
+
+/// A log without adapters says nothing about them: they did not change, and the host is not odd.
+#[test]
+fn a_capture_that_tells_less_hides_and_changes_nothing() {
+    let mut tables = Tables::default();
+    (0..5).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity", "identity"]));
+    add(&mut tables, "log alone", &["identity"]);
+    for capture in ["host0-1", "log alone-0"] {
+        tables.adapters.retain(|row| row.capture != capture);
+    }
+    let finding = |host: usize, time: usize| FindingRow {
+        capture: format!("host{host}-{time}"),
+        rules: "now".to_owned(),
+        id: "swiotlb-full".to_owned(),
+        severity: "warning".to_owned(),
+        ..FindingRow::default()
+    };
+    let all = (0..5).flat_map(|host| [finding(host, 0), finding(host, 1)]);
+    tables.findings = all.filter(|finding| finding.capture != "host0-1").collect();
+    // Of this one, something that decides was not read the second time.
+    tables.hosts.iter_mut().filter(|row| row.capture == "host1-1").for_each(|row| row.complete = false);
+    tables.findings.retain(|row| row.capture != "host1-1");
+    let summary = Summary::of(&tables, "now");
+    assert_eq!((&summary.odd[..], &summary.changes[..]), (&[][..], &[][..]));
+    assert_eq!(summary.findings[0].hosts, ["host0", "host2", "host3", "host4"]);
+    assert_eq!((summary.paths[0].hosts, summary.without_adapters), (5, 1));
+    // What it does tell counts.
+    tables.findings.push(FindingRow { capture: "host0-1".to_owned(), id: "new".to_owned(), ..finding(0, 1) });
+    let [change] = &Summary::of(&tables, "now").changes[..] else { panic!("not one change") };
+    assert_eq!((change.what.as_str(), change.after.as_str()), ("finding new", "found"));
 }
 
 #[test]
