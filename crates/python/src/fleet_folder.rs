@@ -28,7 +28,8 @@ impl FleetFolder {
         Ok(Self { path, lock: Some(lock).into() })
     }
 
-    /// Paths of the inputs found at some paths that have no rows yet, how many have, and what could not be looked at.
+    /// Paths of the inputs found at some paths that have no rows yet, how many have, and what could not be looked at. A report says which of them have no
+    /// rows, as of the program's runs.
     fn unfinished(
         &self,
         py: Python<'_>,
@@ -37,6 +38,7 @@ impl FleetFolder {
         let folder = tables_folder(&self.path);
         let found = interruptible::run(py, move |_| {
             let Inputs { found, unlisted } = inputs_at(&paths);
+            folder.keep_inputs(&found)?;
             let finished = folder.finished_inputs()?;
             let all = found.len();
             let left: Vec<PathBuf> =

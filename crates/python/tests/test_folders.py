@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import iotoll
@@ -44,6 +45,7 @@ def test_one_path_is_no_list_of_its_letters(captures: Path, tmp_path: Path) -> N
     capture = str(captures / "ppc-ddw.tar.gz")
     with folders.Fleet(tmp_path / "out") as fleet:
         assert fleet.unfinished(capture) == [capture]
+        assert json.loads((tmp_path / "out/all.inputs").read_text()) == [capture]
         assert folders.inspect_into(tmp_path / "out", capture) == (1, 0)
         assert folders.inspect_into(tmp_path / "out", Path(capture)) == (1, 0)
         assert fleet.unfinished([capture]) == []
