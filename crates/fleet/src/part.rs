@@ -30,11 +30,12 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// A file of a folder's tables that can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error("can't use {}: {problem}; remove the files of this name in all tables, and what they have is inspected again", path.display())]
+#[error("can't use {}; remove the files of this name in all tables, and what they have is inspected again", path.display())]
 pub struct PartError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
+    #[source]
     pub problem: PartProblem,
 }
 
@@ -43,7 +44,7 @@ pub struct PartError {
 #[non_exhaustive]
 pub enum PartProblem {
     /// The system refuses it.
-    #[error("{0}")]
+    #[error("it can't be read")]
     Io(#[from] io::Error),
     /// Its name has the hash of other bytes.
     #[error("it is damaged, or no run has written it: its name has the hash of other bytes")]
@@ -55,7 +56,7 @@ pub enum PartProblem {
         found: String,
     },
     /// It is no Parquet file.
-    #[error("{0}")]
+    #[error("it is no table")]
     Parquet(#[from] ParquetError),
 }
 

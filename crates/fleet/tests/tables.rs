@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use columns::{Cells, Column, hash, parquet_bytes};
+use columns::{Cells, Column, hash, parquet_bytes, with_causes};
 use fleet::{Inputs, Inspected, Rows, Summary, Table, Tables, TablesFolder};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -131,8 +131,8 @@ fn a_folder_s_own_files_are_no_captures() {
 /// Whether the report and a run that goes on refuse the tables, with these words.
 fn are_refused(fleet: &Fleet, words: &str) -> [bool; 2] {
     let said = [
-        Tables::read(&fleet.out()).map(drop).map_err(|error| error.to_string()),
-        fleet.tables.finished_inputs().map(drop).map_err(|error| error.to_string()),
+        Tables::read(&fleet.out()).map(drop).map_err(|error| with_causes(&error)),
+        fleet.tables.finished_inputs().map(drop).map_err(|error| with_causes(&error)),
     ];
     said.map(|said| {
         said.is_err_and(|said| said.contains(words) && said.contains("remove the files of this name"))

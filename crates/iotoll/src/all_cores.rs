@@ -44,6 +44,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
     use super::*;
+    use crate::skip::skip;
     use std::sync::mpsc::channel;
     use std::sync::{Mutex, atomic::AtomicUsize, atomic::Ordering};
 
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn a_long_item_holds_no_result_back() {
         if rayon::current_num_threads() < 2 {
-            return println!("SKIPPED a_long_item_holds_no_result_back: one core");
+            return skip("one core");
         }
         let (others_taken, wait) = channel();
         let wait = Mutex::new(wait);

@@ -250,3 +250,25 @@ fn add_rest(page: &mut Page, left_out: usize) {
         page.remark(format!("{} more: with --full, or --json.", grouped(left_out as u64)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One command may only complete what stands before it, or be for those who can't do that: words say when each is for.
+    #[test]
+    fn commands_have_marks_in_the_words() {
+        let check = |fix: &str, commands: &[&str], words: &str, marked: &[&str]| {
+            let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
+            assert_eq!(with_marks(fix, &commands), (words.to_owned(), marked.to_vec()));
+        };
+        let fix = "reboot; else echo a > b, echo DMA > type, echo a > b; and look";
+        let commands = ["echo a > b", "echo DMA > type", "echo a > b"];
+        check(fix, &commands, "reboot; else [1], [2], [3]; and look", &commands);
+        check("grubby --x and reboot", &["grubby --x"], "run [1] and reboot", &["grubby --x"]);
+        check("reboot", &[], "reboot", &[]);
+        // What is not in the words has no place, and what can't be shown as it is is no command to paste.
+        check("reboot", &["rm -rf /"], "reboot", &[]);
+        check("run a\u{1b}b now", &["a\u{1b}b"], "run a\u{1b}b now", &[]);
+    }
+}

@@ -103,7 +103,7 @@ impl Results {
             }
             let schema = file.schema();
             let lacks = |name: &String| schema.iter().all(|column| column.name != *name);
-            if fixed_columns(&metadata[1]).iter().any(|name| lacks(name)) {
+            if fixed_columns(&metadata[1]).iter().any(lacks) {
                 return Err(ResultsError::NoSweep { part: part.clone() });
             }
             columns.extend(schema.into_iter().filter(|column| names.insert(column.name.clone())));
