@@ -176,3 +176,13 @@ def test_chunks_take_about_the_time_that_is_wanted() -> None:
     assert size.next(10, 2) <= 5
 
 
+@pytest.mark.parametrize("seconds_each", [0.005, 0.6, 2.6, 3.4, 4.9, 6.0, 29.0])
+def test_chunks_take_5_to_30_seconds_once_items_are_known(seconds_each: float) -> None:
+    """Also of items that take seconds each, as large reports do. As on two threads, four chunks are given away at a time."""
+    size = iotoll.dask._Size()
+    given = [size.next(1_000_000, 2) for _ in range(4)]
+    for ended in range(40):
+        size.add(given[ended], given[ended] * seconds_each)
+        given.append(size.next(1_000_000, 2))
+    for items in given[-8:]:
+        assert 5 <= items * seconds_each <= 30

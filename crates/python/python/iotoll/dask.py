@@ -97,12 +97,12 @@ class _Size:
 
     def __init__(self) -> None:
         self._most = 1
-        self._items = 0
+        self._items = 0.0
         self._seconds = 0.0
 
     def add(self, items: int, seconds: float) -> None:
         """Learns from a chunk that has ended. Half of what is known is forgotten each time, since other items may take longer."""
-        self._items = self._items // 2 + items
+        self._items = self._items / 2 + items
         self._seconds = self._seconds / 2 + seconds
         self._most = max(self._most, GROWTH_MAX * items)
 
