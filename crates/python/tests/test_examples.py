@@ -1,4 +1,4 @@
-"""The notebooks of `examples` run from their first cell to the last, and are kept without what cells print."""
+"""The notebooks of `examples` run from their first cell to the last, and are kept without what cells print. The guide has the text of programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SECONDS_MAX
 
-NOTEBOOKS = sorted((REPOSITORY / "crates/python/examples").glob("*.ipynb"))
+EXAMPLES = REPOSITORY / "crates/python/examples"
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", ["fleet_joblib.py", "fleet_ray.py"])
+def test_the_guide_has_the_text_of_an_example(name: str) -> None:
+    guide = (REPOSITORY / "docs/guide/python.md").read_text()
+    assert f"```python\n{(EXAMPLES / name).read_text()}```\n" in guide
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
