@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the Python package on Dask: captures and points in a second with 1 and 2 workers, and what the distribution costs.
+"""Measures the Python package on Dask: captures and points in a second with 1 and 2 workers, what the distribution costs, and how long chunks take.
 
     bench/python.py [--captures N] [--points N]
 
@@ -48,6 +48,18 @@ def in_one_process(kind, source, out):
     return time.monotonic() - began
 
 
+def watch_chunks():
+    """The seconds of every chunk that ends from now on, as `iotoll.dask` learns them."""
+    seconds, learn = [], iotoll.dask._Size.add
+
+    def add(size, items, taken):
+        seconds.append(taken)
+        learn(size, items, taken)
+
+    iotoll.dask._Size.add = add
+    return seconds
+
+
 def distributed_to(workers, kind, source, out):
     with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
@@ -63,7 +75,8 @@ def main():
     arguments.add_argument("--captures", type=int, default=2000)
     arguments.add_argument("--points", type=int, default=4000)
     asked = arguments.parse_args()
-    print(f"{'what':10} {'workers':>8} {'seconds':>8} {'per second':>11} {'chunks':>7} {'overhead':>9}")
+    print(f"{'what':10} {'workers':>8} {'seconds':>8} {'per second':>11} {'chunks':>7} {'overhead':>9} {'longest':>8} {'5 to 30 s':>10}")
+    chunks = watch_chunks()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         text, points = plan(asked.points)
@@ -71,11 +84,16 @@ def main():
             alone = in_one_process(kind, source, folder / f"{kind}-0")
             print(f"{kind:10} {'none':>8} {alone:8.2f} {number / alone:11.0f} {1:7} {'':>9}")
             for workers in (1, 2):
+                chunks.clear()
                 seconds, counts = distributed_to(workers, kind, source, folder / f"{kind}-{workers}")
                 assert counts.rows == number, counts
                 # Of the seconds that all workers have together.
                 overhead = 1 - alone / (seconds * workers)
-                print(f"{kind:10} {workers:8} {seconds:8.2f} {number / seconds:11.0f} {counts.chunks:7} {overhead:9.1%}")
+                # How much of the work was in chunks of the length that is wanted.
+                as_wanted = sum(one for one in chunks if 5 <= one <= 30) / sum(chunks)
+                print(
+                    f"{kind:10} {workers:8} {seconds:8.2f} {number / seconds:11.0f} {counts.chunks:7} {overhead:9.1%} {max(chunks):8.1f} {as_wanted:10.1%}"
+                )
 
 
 if __name__ == "__main__":
