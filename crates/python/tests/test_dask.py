@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
@@ -18,6 +19,10 @@ distributed = pytest.importorskip("distributed")
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 import iotoll.dask  # noqa: E402
+
+# A LocalCluster closes a worker for good that is not there 15 s after it was lost, also when that is because it was killed again and starts anew.
+# With none left, work waits for ever.
+importlib.import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
 
 PLAN = (
     (REPOSITORY / "experiments/sweep.toml").read_text().partition("[axes]")[0]
