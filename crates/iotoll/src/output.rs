@@ -146,8 +146,15 @@ pub(crate) fn print_error(error: &anyhow::Error) {
             let lines: Vec<String> = lines.iter().map(|line| terminal::plain(line)).collect();
             let _ = writeln!(io::stderr(), "iotoll: {}", lines.join("\n"));
         }
-        None => print_note(&format!("iotoll: {error:#}")),
+        None => print_note(&format!("iotoll: {}", with_causes(error))),
     }
+}
+
+/// An error and its causes in one line. A cause that the text before already ends with, as those of some libraries do, is not said again.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// An error of several lines. Line feeds inside a line are replaced, so text from outside can't begin a line of its own.
@@ -177,4 +184,18 @@ pub(crate) fn set_bar_message(bar: &ProgressBar, message: &str) {
 /// Whether the error is a closed output pipe, as after `| head`. The program then ends with status 0.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Error;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::Error::new(Error::other("External: no space")).context("out.parquet");
+        assert_eq!(with_causes(&error), "out.parquet: External: no space");
+        let error = anyhow::Error::new(Error::other("no space")).context("External: no space").context("out");
+        assert_eq!(with_causes(&error), "out: External: no space");
+    }
 }
