@@ -100,7 +100,8 @@ impl PartFolder {
         for entry in fs::read_dir(&self.path).map_err(&failed)? {
             let name = entry.map_err(&failed)?.file_name();
             let path = self.path.join(name);
-            if Self::is_part(&path) {
+            // Another run may have removed it since its name was read.
+            if Self::is_part(&path) && fs::symlink_metadata(&path).is_ok() {
                 check_is_file(&path)?;
                 parts.push(path);
             }

@@ -16,6 +16,8 @@ use std::path::Path;
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 /// The source of rows that were read from a document.
 pub(crate) const DOCUMENT: &str = "document";
+/// The kind of error of an encrypted file.
+pub(crate) const ENCRYPTED: &str = "encrypted";
 /// Letters of a document's schema that an error shows.
 const SCHEMA_SHOWN_MAX: usize = 100;
 /// Bytes that are looked at to tell a document from an archive or a text.
@@ -82,7 +84,7 @@ impl InputError {
         match self {
             Self::Open(OpenError::Archive { source: ArchiveError::Damaged { .. }, .. }) => "damaged",
             Self::Open(_) => "no-capture",
-            Self::Encrypted { .. } => "encrypted",
+            Self::Encrypted { .. } => ENCRYPTED,
             Self::Io { .. } => "unreadable",
             Self::NoDocument { .. } => "no-document",
             Self::Model { .. } => "model",
@@ -132,7 +134,10 @@ impl Capture {
             return Self::of_document(&input.path, &path);
         }
         let tree = Tree::open(&input.path).map_err(|error| match error {
-            OpenError::Archive { .. } if input.is_of_gpg() => InputError::Encrypted { path: path.clone() },
+            OpenError::Archive { source: ArchiveError::Damaged { .. }, .. } => InputError::Open(error),
+            OpenError::Archive { .. } if input.is_named_encrypted() => {
+                InputError::Encrypted { path: path.clone() }
+            }
             error => InputError::Open(error),
         })?;
         Self::of_tree(tree, &path, made_by)

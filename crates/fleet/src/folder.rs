@@ -1,7 +1,7 @@
 //! The folder of a fleet's tables: a folder of Parquet files for each.
 
 use crate::input::Input;
-use crate::part::{PartError, bytes_of, complete_parts, each_row, input_of, name_of, shard_of};
+use crate::part::{PartError, PartProblem, bytes_of, complete_parts, each_row, input_of, name_of, shard_of};
 use crate::table::{Rows, Table};
 use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole};
 use std::collections::{BTreeMap, HashSet};
@@ -54,7 +54,7 @@ impl TablesFolder {
     /// Creates the folders that are missing, locks the shard, and removes what a killed run has left: of this shard, and of those of other divisions that nobody runs.
     ///
     /// # Errors
-    /// [`TablesFolderError::Folder`]
+    /// [`TablesFolderError::Folder`], or [`TablesFolderError::Part`] for a file with a name that no run gives
     pub fn prepare(&self) -> Result<ShardLock, TablesFolderError> {
         let folder = PartFolder::create(&self.path)?;
         let lock = folder.lock(&self.shard)?;
@@ -68,13 +68,10 @@ impl TablesFolder {
         Ok(lock)
     }
 
-    /// Removes what a killed run of another shard has left, unless it runs now.
+    /// Removes what a killed run of another shard has left, unless it runs now, or its lock can't be taken.
     fn remove_remains_of(&self, shard: &str) -> Result<(), TablesFolderError> {
         let folder = PartFolder::existing(&self.path);
-        let _lock = match folder.lock(shard) {
-            Err(FolderError::Locked { .. }) => return Ok(()),
-            lock => lock?,
-        };
+        let Ok(_lock) = folder.lock(shard) else { return Ok(()) };
         // Looked at again: until now it may have run.
         let parts = self.remains()?.remove(shard).unwrap_or_default();
         Ok(parts.iter().try_for_each(|part| folder.remove(part))?)
@@ -90,8 +87,12 @@ impl TablesFolder {
         for table in Table::ALL {
             for part in self.table(table)?.parts()? {
                 let name = part.file_name().unwrap_or_default();
-                if let Some(shard) = shard_of(name).filter(|_| !complete.contains(name)) {
-                    remains.entry(shard).or_default().push(part);
+                if complete.contains(name) {
+                    continue;
+                }
+                match shard_of(name) {
+                    Some(shard) => remains.entry(shard).or_default().push(part),
+                    None => return Err(PartError { path: part, problem: PartProblem::OtherBytes }.into()),
                 }
             }
         }

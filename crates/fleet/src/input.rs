@@ -14,8 +14,10 @@ const HOST_NAMES: [&str; 3] = ["proc", "sys", "sos_commands"];
 
 /// Endings of files that are no captures: sums, tables, and the locks and lists of inputs beside these.
 const NO_CAPTURES: [&str; 7] = ["md5", "sha1", "sha256", "sha512", "parquet", "lock", "inputs"];
-/// Endings of signatures, which lie beside what is signed. GnuPG's encrypted files have them, too.
-const GPG: [&str; 3] = ["asc", "sig", "gpg"];
+/// Endings of signatures, which lie beside what is signed. Encrypted files have some of them, too.
+const SIGNATURES: [&str; 3] = ["asc", "sig", "gpg"];
+/// Endings of encrypted files.
+const ENCRYPTED: [&str; 4] = ["gpg", "pgp", "asc", "age"];
 /// The end of names such as `SHA256SUMS`.
 const SUMS: &str = "SUMS";
 
@@ -101,7 +103,7 @@ impl Inputs {
 /// Whether a file has a name that no capture has.
 fn is_no_capture(path: &Path) -> bool {
     ends_with(path, &NO_CAPTURES)
-        || (ends_with(path, &GPG) && path.with_extension("").exists())
+        || (ends_with(path, &SIGNATURES) && path.with_extension("").exists())
         || path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUMS))
 }
 
@@ -126,9 +128,9 @@ impl Input {
         }
     }
 
-    /// Whether its name is that of a signature or an encrypted file.
-    pub(crate) fn is_of_gpg(&self) -> bool {
-        ends_with(&self.path, &GPG)
+    /// Whether its name is that of an encrypted file.
+    pub(crate) fn is_named_encrypted(&self) -> bool {
+        ends_with(&self.path, &ENCRYPTED)
     }
 
     /// The same with the path that tables have.

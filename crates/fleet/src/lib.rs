@@ -41,7 +41,7 @@ pub use input::{Input, Inputs, Unlisted};
 pub use part::{PartError, PartProblem};
 pub use summary::{Change, Failure, FleetFinding, FleetFix, FleetHost, Odd, PathCount, Summary};
 pub use table::{Inspected, Rows, SCHEMA, Table};
-pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError};
+pub use tables::{AdapterRow, ErrorRow, FindingRow, Fix, HostRow, Tables, TablesError, UnseenRow};
 
 /// The example in the README.
 #[cfg(doctest)]

@@ -76,7 +76,8 @@ fn hash_of(bytes: &[u8]) -> String {
 pub(crate) fn shard_of(name: &OsStr) -> Option<String> {
     let mut words = name.to_str()?.strip_prefix("part-")?.split('-');
     let (index, of, shards) = (words.next()?, words.next()?, words.next()?);
-    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    // As runs write them, whose locks have the same names.
+    let is_number = |word: &str| word.parse().is_ok_and(|number: u32| number.to_string() == word);
     (is_number(index) && of == "of" && is_number(shards)).then(|| format!("{index}-of-{shards}"))
 }
 

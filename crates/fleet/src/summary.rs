@@ -8,13 +8,15 @@ pub use failure::Failure;
 pub use finding::{FleetFinding, FleetFix};
 pub use newest::FleetHost;
 
-use crate::tables::{AdapterRow, FindingRow, HostRow, Tables};
+use crate::tables::{AdapterRow, FindingRow, HostRow, Tables, UnseenRow};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The least number of hosts of a model that are compared.
 const PEERS_MIN: usize = 5;
+/// The path of an adapter of which too little was read.
+const UNKNOWN: &str = "unknown";
 /// What hosts have no adapters or findings of.
 const NONE: &str = "none";
 /// The kernel's release among what is compared.
@@ -26,7 +28,7 @@ const USUAL_OF_TEN: usize = 9;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Hosts, each by its newest capture that tells of adapters, or else by its newest.
+    /// Hosts, each by its newest capture that tells paths and drivers of adapters, or else by its newest.
     pub hosts: usize,
     /// Inputs that the last run found, in all shards; `None` if that is not known.
     pub inputs: Option<usize>,
@@ -103,15 +105,20 @@ pub struct Change {
 /// What a capture tells of its host, as far as hosts are compared.
 struct Features {
     told: BTreeMap<String, String>,
+    /// Models of adapters of which it does not tell all paths.
+    unknown: BTreeSet<String>,
     /// Whether adapters and findings that are not told are not there.
     is_whole: bool,
+    /// What of the host was not seen. Adapters and findings are compared between captures of which the same was not seen: a log that names an adapter tells neither all
+    /// adapters nor whether a driver is bound.
+    unseen: BTreeSet<String>,
 }
 
 impl Features {
     /// What the host has of this; `None` if the capture does not tell.
     fn value(&self, what: &str) -> Option<&str> {
-        let absent = (self.is_whole && what != KERNEL).then_some(NONE);
-        self.told.get(what).map(String::as_str).or(absent)
+        let is_absent = self.is_whole && what != KERNEL && !self.unknown.contains(what);
+        self.told.get(what).map(String::as_str).or(is_absent.then_some(NONE))
     }
 }
 
@@ -122,10 +129,11 @@ struct History<'t> {
 }
 
 impl<'t> History<'t> {
-    /// The newest capture that tells of adapters, or else the newest: a log of today does not make a host's adapters and findings unknown.
+    /// The newest capture that tells paths and drivers of adapters, or else the newest: a log of today does not make a host's adapters and findings unknown.
     fn newest(&self, adapters: &ByCapture<'_, AdapterRow>) -> Option<&'t HostRow> {
-        let tells = self.captures.iter().rev().find(|row| !rows_of(adapters, row).is_empty());
-        tells.or(self.captures.last()).copied()
+        let tells = |adapter: &&AdapterRow| adapter.dma_path != UNKNOWN && adapter.driver.is_some();
+        let whole = self.captures.iter().rev().find(|row| rows_of(adapters, row).iter().any(tells));
+        whole.or(self.captures.last()).copied()
     }
 }
 
@@ -138,9 +146,12 @@ impl Summary {
             by_capture(&tables.adapters, |row| (&row.capture, &row.rules)),
             by_capture(&tables.findings, |row| (&row.capture, &row.rules)),
         );
+        let unseen = by_capture(&tables.unseen, |row| (&row.capture, &row.rules));
         let names = names(&tables.adapters);
-        let features =
-            |row: &HostRow| features(row, rows_of(&adapters, row), &names, rows_of(&findings, row));
+        let features = |row: &HostRow| {
+            let (adapters, findings) = (rows_of(&adapters, row), rows_of(&findings, row));
+            features(row, adapters, &names, findings, rows_of(&unseen, row))
+        };
         let newest: Vec<(&str, &HostRow)> =
             histories.iter().filter_map(|one| Some((one.host.as_str(), one.newest(&adapters)?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
@@ -274,6 +285,7 @@ fn features(
     adapters: &[&AdapterRow],
     names: &BTreeMap<&str, &str>,
     findings: &[&FindingRow],
+    unseen: &[&UnseenRow],
 ) -> Features {
     let mut models: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for adapter in adapters {
@@ -288,12 +300,19 @@ fn features(
         let words: Vec<String> = paths.into_iter().map(|(path, number)| format!("{number} {path}")).collect();
         words.join(", ")
     };
+    let (unknown, known): (Vec<_>, Vec<_>) =
+        models.into_iter().partition(|(_, paths)| paths.contains_key(UNKNOWN));
     let mut told: BTreeMap<String, String> =
-        models.into_iter().map(|(model, paths)| (model, counted(paths))).collect();
+        known.into_iter().map(|(model, paths)| (model, counted(paths))).collect();
     let ids: BTreeSet<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
     told.extend(ids.into_iter().map(|id| (format!("finding {id}"), "found".to_owned())));
     told.extend(row.kernel_release.clone().map(|release| (KERNEL.to_owned(), release)));
-    Features { told, is_whole: row.complete && !adapters.is_empty() }
+    Features {
+        told,
+        unknown: unknown.into_iter().map(|(model, _)| model).collect(),
+        is_whole: row.complete && !adapters.is_empty(),
+        unseen: unseen.iter().map(|row| row.what.to_string()).collect(),
+    }
 }
 
 fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> Vec<PathCount> {
@@ -320,25 +339,23 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
 
 /// What differs from all other peers, or from at least nine of ten.
 fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
-    let mut machines: BTreeMap<&str, Vec<(&str, &Features)>> = BTreeMap::new();
+    // By machine, and by what was not seen; the kernel by machine alone.
+    let mut groups: BTreeMap<(&str, Option<&BTreeSet<String>>), Vec<(&str, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
-        if let Some(machine) = &row.machine {
-            machines.entry(machine).or_default().push((host, features));
+        let Some(machine) = row.machine.as_deref() else { continue };
+        for unseen in [None, Some(&features.unseen)] {
+            groups.entry((machine, unseen)).or_default().push((host, features));
         }
     }
+    groups.retain(|_, peers| peers.len() >= PEERS_MIN);
     let mut odd = Vec::new();
-    for (machine, peers) in machines {
-        let names: BTreeSet<&String> = peers.iter().flat_map(|(_, features)| features.told.keys()).collect();
+    for ((machine, unseen), peers) in groups {
+        let names = peers.iter().flat_map(|(_, features)| features.told.keys());
+        let names: BTreeSet<&String> = names.filter(|what| (*what == KERNEL) == unseen.is_none()).collect();
         for what in names {
             let tells = |(host, features): &(&'t str, &'t Features)| Some((*host, features.value(what)?));
             let values: Vec<(&str, &str)> = peers.iter().filter_map(tells).collect();
-            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-            values.iter().for_each(|(_, value)| *counts.entry(value).or_default() += 1);
-            let Some((usual, same)) = counts.into_iter().max_by_key(|(_, number)| *number) else { continue };
-            let is_usual = same * 10 >= values.len() * USUAL_OF_TEN || same + 1 >= values.len();
-            if values.len() < PEERS_MIN || !is_usual {
-                continue;
-            }
+            let Some((usual, same)) = usual(&values) else { continue };
             odd.extend(values.iter().filter(|(_, value)| *value != usual).map(|(host, value)| Odd {
                 host: (*host).to_owned(),
                 machine: machine.to_owned(),
@@ -353,6 +370,15 @@ fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
     odd
 }
 
+/// The value that all of some hosts have but one, or at least nine of ten, and how many have it; `None` of too few hosts.
+fn usual<'t>(values: &[(&str, &'t str)]) -> Option<(&'t str, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    values.iter().for_each(|(_, value)| *counts.entry(value).or_default() += 1);
+    let (usual, same) = counts.into_iter().max_by_key(|(_, number)| *number)?;
+    let is_usual = same * 10 >= values.len() * USUAL_OF_TEN || same + 1 >= values.len();
+    (is_usual && values.len() >= PEERS_MIN).then_some((usual, same))
+}
+
 /// Differences between each capture of a host and the next that tells the same, in the order of captures.
 fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> Vec<Change> {
     let captures: Vec<(Option<i64>, Features)> =
@@ -360,13 +386,13 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
     let names: BTreeSet<&String> = captures.iter().flat_map(|(_, features)| features.told.keys()).collect();
     let mut changes = Vec::new();
     for what in names {
-        let told = captures.iter().enumerate();
-        let told = told.filter_map(|(place, (_, features))| Some((place, features.value(what)?)));
-        let told: Vec<(usize, &str)> = told.collect();
-        for pair in told.windows(2) {
-            let [(_, before), (place, after)] = [pair[0], pair[1]];
-            if before != after {
-                changes.push((place, what.clone(), before.to_owned(), after.to_owned()));
+        // The last value, by what was not seen; the kernel's however much was.
+        let mut last: BTreeMap<Option<&BTreeSet<String>>, &str> = BTreeMap::new();
+        for (place, (_, features)) in captures.iter().enumerate() {
+            let Some(value) = features.value(what) else { continue };
+            let before = last.insert((what != KERNEL).then_some(&features.unseen), value);
+            if let Some(before) = before.filter(|before| *before != value) {
+                changes.push((place, what.clone(), before.to_owned(), value.to_owned()));
             }
         }
     }

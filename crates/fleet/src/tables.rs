@@ -87,6 +87,17 @@ pub struct Fix {
     pub risk: String,
 }
 
+/// A row of `unseen`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UnseenRow {
+    /// Digest of the capture.
+    pub capture: String,
+    /// The program that inspected it.
+    pub rules: String,
+    /// What could not be read; captures that lack the same share it.
+    pub what: Arc<str>,
+}
+
 /// A row of `errors`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorRow {
@@ -111,6 +122,8 @@ pub struct Tables {
     pub adapters: Vec<AdapterRow>,
     /// Their findings, once for each capture and rules.
     pub findings: Vec<FindingRow>,
+    /// What was not seen of them, once for each capture and rules.
+    pub unseen: Vec<UnseenRow>,
     /// Inputs that were not inspected.
     pub errors: Vec<ErrorRow>,
     /// The paths of the inputs that the last run found, in all shards; `None` if they were not kept.
@@ -136,9 +149,10 @@ impl Tables {
     /// [`TablesError`]
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
         let complete = complete_parts(folder)?;
-        let (mut tables, mut chosen, mut fixes) = (Self::default(), Chosen::default(), HashSet::new());
+        let (mut tables, mut chosen) = (Self::default(), Chosen::default());
+        let (mut fixes, mut unseen) = (HashSet::new(), HashSet::new());
         // The first table chooses.
-        for table in [Table::Hosts, Table::Adapters, Table::Findings, Table::Errors] {
+        for table in Table::ALL {
             for name in &complete {
                 each_row(folder, table, name, |row| match table {
                     Table::Hosts => {
@@ -148,6 +162,9 @@ impl Tables {
                     Table::Adapters if chosen.has(name, row) => tables.adapters.push(AdapterRow::of(row)),
                     Table::Findings if chosen.has(name, row) => {
                         tables.findings.push(FindingRow::of(row, &mut fixes));
+                    }
+                    Table::Unseen if chosen.has(name, row) => {
+                        tables.unseen.push(UnseenRow::of(row, &mut unseen));
                     }
                     Table::Errors => tables.errors.push(ErrorRow::of(row)),
                     Table::Adapters | Table::Findings | Table::Unseen => {}
@@ -262,6 +279,17 @@ impl FindingRow {
             what: required(row, "what"),
             fix,
         }
+    }
+}
+
+impl UnseenRow {
+    fn of(row: &Row, known: &mut HashSet<Arc<str>>) -> Self {
+        let what: Arc<str> = required(row, "what").into();
+        let what = known.get(&what).cloned().unwrap_or_else(|| {
+            known.insert(what.clone());
+            what
+        });
+        Self { capture: required(row, "capture"), rules: required(row, "rules"), what }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Inputs that were not inspected.
 
+use crate::capture::ENCRYPTED;
 use crate::tables::{ErrorRow, Tables};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// An input that was not inspected, nor later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +33,13 @@ pub(super) fn all(tables: &Tables, made_by: &str) -> Vec<Failure> {
             *last = (age, row);
         }
     }
+    // Decrypted since, as a file of its own.
+    let inspected: HashSet<&str> = tables.hosts.iter().map(|row| row.input.as_str()).collect();
+    let is_decrypted = |row: &ErrorRow| {
+        row.kind == ENCRYPTED
+            && row.input.rsplit_once('.').is_some_and(|(plain, _)| inspected.contains(plain))
+    };
     let failure =
         |row: &ErrorRow| Failure { input: row.input.clone(), kind: row.kind.clone(), what: row.what.clone() };
-    newest.into_values().filter_map(|(_, row)| row).map(failure).collect()
+    newest.into_values().filter_map(|(_, row)| row).filter(|row| !is_decrypted(row)).map(failure).collect()
 }

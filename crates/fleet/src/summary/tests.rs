@@ -20,6 +20,7 @@ fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
             rules: "now".to_owned(),
             dma_path: (*path).to_owned(),
             model: "0x1:0x2".to_owned(),
+            driver: Some("driver".to_owned()),
             ..AdapterRow::default()
         });
     }
@@ -133,10 +134,51 @@ fn a_capture_that_tells_less_hides_and_changes_nothing() {
     assert_eq!((&summary.odd[..], &summary.changes[..]), (&[][..], &[][..]));
     assert_eq!(summary.findings[0].hosts, ["host0", "host2", "host3", "host4"]);
     assert_eq!((summary.paths[0].hosts, summary.without_adapters), (5, 1));
-    // What it does tell counts.
-    tables.findings.push(FindingRow { capture: "host0-1".to_owned(), id: "new".to_owned(), ..finding(0, 1) });
+}
+
+/// Captures of other kinds tell other things: what they tell in common is that one of them is thin.
+#[test]
+fn captures_that_see_less_are_not_compared_with_those_that_see_more() {
+    let mut tables = Tables::default();
+    for host in 0..5 {
+        add(&mut tables, &format!("host{host}"), &["identity", "identity", "identity"]);
+    }
+    // The second of the first host is a log, which names no driver, and one of two adapters.
+    let second = tables.adapters[0].clone();
+    tables
+        .adapters
+        .extend([0, 2].map(|time| AdapterRow { capture: format!("host0-{time}"), ..second.clone() }));
+    let thin = tables.adapters.iter_mut().find(|row| row.capture == "host0-1").unwrap();
+    (thin.dma_path, thin.driver) = ("translated-lazy".to_owned(), None);
+    let unseen = |capture: &str, what: &str| UnseenRow {
+        capture: capture.to_owned(),
+        rules: "now".to_owned(),
+        what: what.into(),
+    };
+    tables.unseen = vec![unseen("host0-1", "drivers")];
+    assert_eq!(Summary::of(&tables, "now").changes, []);
+    // Between two of one kind, a change is told whatever came between them.
+    tables.adapters.pop();
     let [change] = &Summary::of(&tables, "now").changes[..] else { panic!("not one change") };
-    assert_eq!((change.what.as_str(), change.after.as_str()), ("finding new", "found"));
+    assert_eq!((change.before.as_str(), change.after.as_str()), ("2 identity", "1 identity"));
+    assert_eq!(change.modified_us, Some(2));
+    // As the newest, it is not what the host is shown by.
+    tables.hosts.retain(|row| row.capture != "host0-2");
+    let summary = Summary::of(&tables, "now");
+    assert_eq!((summary.by_host[0].input.as_str(), summary.by_host[0].adapters), ("host0-0.tar", 2));
+    // Nor is a host of which there is nothing else compared with its peers, or one with an unknown path.
+    tables
+        .adapters
+        .iter_mut()
+        .filter(|row| row.capture.starts_with("host0"))
+        .for_each(|row| row.driver = None);
+    assert_eq!(Summary::of(&tables, "now").odd, []);
+    add(&mut tables, "host5", &["unknown"]);
+    assert_eq!(Summary::of(&tables, "now").odd, []);
+    tables.adapters.last_mut().unwrap().dma_path = "bounce".to_owned();
+    (6..10).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
+    let odd = Summary::of(&tables, "now").odd;
+    assert_eq!(odd.iter().map(|one| (one.host.as_str(), one.peers)).collect::<Vec<_>>(), [("host5", 9)]);
 }
 
 #[test]
@@ -164,6 +206,8 @@ fn an_error_counts_until_its_input_was_inspected() {
             error("still bad", Some(1), "now", "no-facts"),
             error("still bad", Some(2), "now", "no-document"),
             error("never read", Some(1), "now", "no-document"),
+            error("replaced.gpg", Some(1), "now", "encrypted"),
+            error("still encrypted.gpg", Some(1), "now", "encrypted"),
         ],
         hosts: vec![
             host("replaced", 2, "now"),
@@ -175,7 +219,12 @@ fn an_error_counts_until_its_input_was_inspected() {
     };
     let errors = Summary::of(&tables, "now").errors;
     let errors: Vec<_> = errors.iter().map(|one| (one.input.as_str(), one.kind.as_str())).collect();
-    let expected = [("never read", "no-document"), ("now bad", "no-capture"), ("still bad", "no-document")];
+    let expected = [
+        ("never read", "no-document"),
+        ("now bad", "no-capture"),
+        ("still bad", "no-document"),
+        ("still encrypted.gpg", "encrypted"),
+    ];
     assert_eq!(errors, expected);
 }
 
