@@ -337,10 +337,13 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
     counts
 }
 
+/// What peers have in common: the machine's model, and what was not seen of them; `None` where that makes no difference.
+type Kind<'t> = (&'t str, Option<&'t BTreeSet<String>>);
+
 /// What differs from all other peers, or from at least nine of ten.
 fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
-    // By machine, and by what was not seen; the kernel by machine alone.
-    let mut groups: BTreeMap<(&str, Option<&BTreeSet<String>>), Vec<(&str, &Features)>> = BTreeMap::new();
+    // The kernel is compared by machine alone.
+    let mut groups: BTreeMap<Kind<'_>, Vec<(&str, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
         let Some(machine) = row.machine.as_deref() else { continue };
         for unseen in [None, Some(&features.unseen)] {
