@@ -117,8 +117,8 @@ fi
 export SBATCH_WAIT=1
 submit() { (cd "$work" && eval "$array"); }
 
-# More and more captures, until one process takes so long that a task can be cancelled in the middle. With one thread a shard has many batches, after which
-# its rows are written, on any machine.
+# More and more captures, until one process takes so long that a task can be cancelled in the middle. With one thread a shard writes rows many times
+# before it ends, on any machine.
 export RAYON_NUM_THREADS=1
 took_ms=0
 for ((copies = 16; took_ms < 12000; copies *= 2)); do

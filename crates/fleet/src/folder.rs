@@ -72,9 +72,11 @@ impl TablesFolder {
     fn remove_remains_of(&self, shard: &str) -> Result<(), TablesFolderError> {
         let folder = PartFolder::existing(&self.path);
         let Ok(_lock) = folder.lock(shard) else { return Ok(()) };
-        // Looked at again: until now it may have run.
-        let parts = self.remains()?.remove(shard).unwrap_or_default();
-        Ok(parts.iter().try_for_each(|part| folder.remove(part))?)
+        // Looked at again: until now it may have run, and be complete or removed.
+        for part in self.remains()?.get(shard).into_iter().flatten() {
+            folder.remove(part)?;
+        }
+        Ok(())
     }
 
     /// Files of parts that not all tables have, by shard.
@@ -86,11 +88,11 @@ impl TablesFolder {
         let mut remains: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for table in Table::ALL {
             for part in self.table(table)?.parts()? {
-                let name = part.file_name().unwrap_or_default();
-                if complete.contains(name) {
+                let name = part.file_name();
+                if name.is_some_and(|name| complete.contains(name)) {
                     continue;
                 }
-                match shard_of(name) {
+                match name.and_then(shard_of) {
                     Some(shard) => remains.entry(shard).or_default().push(part),
                     None => return Err(PartError { path: part, problem: PartProblem::OtherBytes }.into()),
                 }

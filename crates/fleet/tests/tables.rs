@@ -162,7 +162,7 @@ fn no_byte_of_a_table_changes_unseen() {
         }
         fs::remove_file(&part).unwrap();
         match table {
-            // Unfinished: what is there is removed.
+            // The other files are then what a killed run has left, and do not count.
             Table::Hosts => assert_eq!(are_refused(&fleet, ""), [false, false]),
             // Removed, so that its inputs are read again.
             Table::Errors => assert_eq!(are_refused(&fleet, ""), [false, false]),

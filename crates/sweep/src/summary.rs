@@ -228,15 +228,15 @@ struct Sample {
     figure: Estimate,
     /// The place of what limits.
     limit: Option<u32>,
-    /// Its first seed, and how many it ran with from there on; 0 if that is not known.
-    seeds: (i64, u64),
+    /// Its first seed, and how many it ran with from there on; `None` without an axis of seeds.
+    seeds: Option<(i64, u64)>,
 }
 
 impl Sample {
     /// How many seeds it ran with, if the next one, whose first seed is not below its own, ran with one of them.
     fn shared_seeds(&self, next: &Self) -> Option<u64> {
-        let (first, seeds) = self.seeds;
-        (next.seeds.0.abs_diff(first) < seeds).then_some(seeds)
+        let ((first, seeds), (next, _)) = self.seeds.zip(next.seeds)?;
+        (next.abs_diff(first) < seeds).then_some(seeds)
     }
 }
 
@@ -342,9 +342,8 @@ impl Samples {
                 continue;
             };
             let [low, high] = ["low", "high"].map(|end| number(&format!("{name}_{end}"), row));
-            let first = seed.and_then(|axis| integer(&columns.get(axis)?.name, row)).unwrap_or_default();
-            let of_point = integer(SEEDS, row).and_then(|seeds| u64::try_from(seeds).ok());
-            let seeds = (first, of_point.unwrap_or_default());
+            let first = seed.and_then(|axis| integer(&columns.get(axis)?.name, row));
+            let seeds = first.zip(integer(SEEDS, row).and_then(|seeds| u64::try_from(seeds).ok()));
             self.samples.push(Sample { places, figure: Estimate { mean, low, high }, limit, seeds });
         }
     }

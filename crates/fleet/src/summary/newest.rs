@@ -6,7 +6,7 @@ use crate::tables::{AdapterRow, FindingRow, HostRow};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A host by its newest capture that tells of adapters, or else by its newest.
+/// A host by its newest capture that tells paths and drivers of adapters, or else by its newest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetHost {
