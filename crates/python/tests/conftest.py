@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Callable
@@ -20,6 +21,16 @@ Program = Callable[..., Any]
 @pytest.fixture(scope="session")
 def captures() -> Path:
     return REPOSITORY / "crates/host/tests/captures"
+
+
+@pytest.fixture
+def fleet(captures: Path, tmp_path: Path) -> Path:
+    """Some captures several times, and one that is none."""
+    folder = tmp_path / "captures"
+    for copy in range(4):
+        shutil.copytree(captures, folder / str(copy))
+    (folder / "poisoned.tar.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 999)
+    return folder
 
 
 @pytest.fixture(scope="session")

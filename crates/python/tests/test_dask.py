@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,16 +42,6 @@ def client() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster, distributed.Client(cluster) as client:
         yield client
-
-
-@pytest.fixture
-def fleet(captures: Path, tmp_path: Path) -> Path:
-    """Some captures several times, and one that is none."""
-    folder = tmp_path / "captures"
-    for copy in range(4):
-        shutil.copytree(captures, folder / str(copy))
-    (folder / "poisoned.tar.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 999)
-    return folder
 
 
 def rows(folder: Path) -> list[str]:

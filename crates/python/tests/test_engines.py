@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,16 +97,6 @@ def read(folder: Path) -> list[str]:
     """Parts of a sweep may have different columns."""
     parts = [parquet.read_table(part) for part in sorted(folder.glob("part-*.parquet"))]
     return rows(pyarrow.concat_tables(parts, promote_options="default"))
-
-
-@pytest.fixture
-def fleet(captures: Path, tmp_path: Path) -> Path:
-    """Some captures several times, and one that is none."""
-    folder = tmp_path / "captures"
-    for copy in range(4):
-        shutil.copytree(captures, folder / str(copy))
-    (folder / "poisoned.tar.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 999)
-    return folder
 
 
 def compare(out: Path, fleet: Path) -> None:
