@@ -30,7 +30,7 @@ fn two_adapters_of_a_guest_are_measured_in_strict_and_lazy_mode() {
     let script = format!(
         r#"{SHELL}packets() {{ echo "$(cat /sys/class/net/eth0/statistics/tx_packets) $(cat /sys/class/net/eth0/statistics/rx_packets)"; }}
 mode() {{ cat /sys/bus/pci/devices/$1/iommu_group/type; }}
-measure() {{ packets > /tmp/before; {iotoll} bench net 10.0.0.2:5000 --secret /tmp/secret --rounds 3 --seconds 1 --size 64,1K --instances 1 --test udp-rr,tcp-rr --json 2> /tmp/said || cat /tmp/said; echo "packets $(cat /tmp/before) $(packets)"; }}
+measure() {{ packets > /tmp/before; document {iotoll} bench net 10.0.0.2:5000 --secret /tmp/secret --rounds 3 --seconds 1 --size 64,1K --instances 1 --test udp-rr,tcp-rr --json; echo "packets $(cat /tmp/before) $(packets)"; }}
 echo a secret of the tests > /tmp/secret
 chmod 600 /tmp/secret
 unshare -n -m sh -c 'mount -t sysfs none /sys; echo $$ > /tmp/other; exec sleep 10000' &

@@ -56,14 +56,14 @@ fn counts_of_the_kernel_are_those_of_the_rdma_tool() {
         "{SHELL}mkdir -p /etc\necho 'nobody:x:65534:65534::/:/bin/sh' > /etc/passwd\n\
          echo '0: rxe0: qp 999 mr 999 ' > /rdma_resource\n\
          ip addr add 10.0.0.1/24 dev eth0\nip link set eth0 up\n\
-         about without\n{iotoll} inspect --json 2> /tmp/said || cat /tmp/said\n\
+         about without\ndocument {iotoll} inspect --json\n\
          about attach\n{rdma_path} link add rxe0 type rxe netdev eth0\n{ATTACH}\nsleep 2\n\
-         about live\n{iotoll} inspect --json 2> /tmp/said || cat /tmp/said\n\
-         about user\nsu -s /bin/sh nobody -c '{iotoll} inspect --json' 2> /tmp/said || cat /tmp/said\n\
+         about live\ndocument {iotoll} inspect --json\n\
+         about user\ndocument su -s /bin/sh nobody -c '{iotoll} inspect --json'\n\
          about capture\n{iotoll} capture --with-identifiers -o /tmp/host.tar.gz 2> /dev/null\n\
          about captured\ntar -xzOf /tmp/host.tar.gz rdma_resource\n\
          about tool\n{rdma_path} resource\n\
-         about inspected\n{iotoll} inspect --from /tmp/host.tar.gz --json 2> /tmp/said || cat /tmp/said\n\
+         about inspected\ndocument {iotoll} inspect --from /tmp/host.tar.gz --json\n\
          about pairs\n{rdma_path} resource show qp\n\
          about registrations\n{rdma_path} resource show mr\n\
          about end\n"

@@ -29,9 +29,9 @@ fn it_needs_nothing_but_a_kernel() {
     let script = format!(
         "{SHELL}for second in $(seq 60); do [ -e /dev/nvme0n1 ] || sleep 1; done\n\
          about files\nls /lib /lib64 /usr /etc\n\
-         about inspect\n{iotoll} inspect --json 2> /tmp/said || cat /tmp/said\n\
+         about inspect\ndocument {iotoll} inspect --json\n\
          about text\n{iotoll} inspect\n\
-         about capture\n{iotoll} capture -o /tmp/host.tar.gz\n{iotoll} inspect --from /tmp/host.tar.gz --json 2> /tmp/said || cat /tmp/said\n\
+         about capture\n{iotoll} capture -o /tmp/host.tar.gz\ndocument {iotoll} inspect --from /tmp/host.tar.gz --json\n\
          about end\n"
     );
     let guest = Guest {

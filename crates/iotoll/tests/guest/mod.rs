@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{GuestKernel, cache};
 
-/// Shell commands that scripts begin with: all of busybox's tools, and a function that begins a [`case`].
+/// Shell commands that scripts begin with: all of busybox's tools, a function that begins a [`case`], and one that prints a command's
+/// document, or what it said if it failed. A status of 1 is no failure, but something found.
 pub(crate) const SHELL: &str = "export PATH=/bin:/sbin NO_COLOR=1\nbusybox mkdir -p /sbin /tmp\n\
     for tool in $(busybox --list); do [ -e /bin/$tool ] || busybox ln -s busybox /bin/$tool; done\n\
-    about() { echo \"case: $1\"; }\n";
+    about() { echo \"case: $1\"; }\n\
+    document() { \"$@\" 2> /tmp/said || [ $? -eq 1 ] || cat /tmp/said; }\n";
 
 /// A tool of the host, which is in different folders of distributions.
 #[allow(dead_code, reason = "not every test program needs one")]
