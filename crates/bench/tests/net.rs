@@ -223,6 +223,24 @@ fn a_second_client_is_told_that_it_has_to_wait() {
 }
 
 #[test]
+fn clients_whose_sessions_take_no_time_take_turns() {
+    let limits = ServeLimits { seconds_max: 0.06, ..ServeLimits::default() };
+    with_server(limits, |address, _| {
+        let clients = || {
+            for client in 0..20 {
+                // Its session ends when it has learnt the limit.
+                let error = measure(address, &secret(SECRET), settings(&[NetTest::UdpRr])).unwrap_err();
+                assert!(matches!(error, NetError::Seconds { .. }), "{client}: {error}");
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(clients);
+            scope.spawn(clients);
+        });
+    });
+}
+
+#[test]
 fn a_client_that_is_stopped_leaves_the_server_free() {
     with_server(ServeLimits::default(), |address, events| {
         let stop = AtomicBool::new(false);

@@ -15,7 +15,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use std::time::Duration;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
 /// Connections that have not proved anything yet; more are closed at once.
 const STRANGERS_MAX: usize = 64;
+/// How long a client waits for another's session to end. A session ends at the server a moment after its client: without the wait, a
+/// client that starts at once after another could be refused.
+const TURN_MAX: Duration = Duration::from_millis(500);
 
 /// What a server allows.
 #[derive(Debug, Clone)]
@@ -96,6 +99,8 @@ struct Server<'s> {
     stop: &'s AtomicBool,
     event: &'s (dyn Fn(ServerEvent) + Sync),
     active: Mutex<Option<Active>>,
+    /// `active` has become `None`.
+    ended: Condvar,
     strangers: AtomicUsize,
     /// The only session of a server that serves one is over.
     is_done: AtomicBool,
@@ -126,6 +131,7 @@ pub fn serve(
         stop,
         event,
         active: Mutex::new(None),
+        ended: Condvar::new(),
         strangers: AtomicUsize::new(0),
         is_done: AtomicBool::new(false),
     };
@@ -204,12 +210,16 @@ impl<'s> Server<'s> {
         }
     }
 
-    /// Serves a client that knows the secret, unless another is being served.
+    /// Serves a client that knows the secret, unless another is being served for longer than [`TURN_MAX`].
     fn serve_client(&self, mut channel: super::frame::Channel, keys: Keys, peer: SocketAddr) {
         let (sender, attached) = sync_channel(usize::from(INSTANCES_MAX));
         {
-            let mut active = self.active();
-            if active.is_some() {
+            let is_served = |active: &mut Option<Active>| active.is_some();
+            let (mut active, _) = self
+                .ended
+                .wait_timeout_while(self.active(), TURN_MAX, is_served)
+                .unwrap_or_else(PoisonError::into_inner);
+            if active.is_some() || self.is_done.load(Ordering::Relaxed) {
                 drop(active);
                 let _ = channel.send(&Reply::Busy, Limit::after(REPLY_MAX, self.stop));
                 (self.event)(ServerEvent::Refused { peer, error: None });
@@ -220,10 +230,10 @@ impl<'s> Server<'s> {
         (self.event)(ServerEvent::Began { peer });
         let (limits, stop, event) = (self.limits, self.stop, self.event);
         let ended = Session { channel, keys, peer, attached, limits, stop, event }.run(self.made_by);
+        // Before another client gets its turn.
+        self.is_done.store(limits.is_once, Ordering::Relaxed);
         *self.active() = None;
+        self.ended.notify_one();
         event(ServerEvent::Ended { peer, error: ended.err() });
-        if limits.is_once {
-            self.is_done.store(true, Ordering::Relaxed);
-        }
     }
 }
