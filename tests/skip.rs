@@ -14,6 +14,17 @@ pub(crate) fn skip_part(why: &str) {
     say("PARTLY SKIPPED", why);
 }
 
+/// Whether a test whose guests take minutes ends here, which it then says. They vary what other tests boot, and run only where
+/// `IOTOLL_KERNEL_TESTS` is `all`, as `./check guests` sets it.
+#[allow(dead_code, reason = "most boot no guest")]
+pub(crate) fn takes_too_long() -> bool {
+    let is_left_out = std::env::var("IOTOLL_KERNEL_TESTS").map_or(true, |guests| guests != "all");
+    if is_left_out {
+        skip("takes minutes; ./check guests runs it");
+    }
+    is_left_out
+}
+
 /// Past the test harness, which keeps what `eprintln` writes of a test that passes; in one piece, since others write too.
 fn say(what: &str, why: &str) {
     // The harness names a test's thread after it.

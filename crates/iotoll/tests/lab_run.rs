@@ -1,7 +1,7 @@
 //! Real kernels in QEMU, one preset of each architecture: what is counted agrees with arithmetic.
 //!
 //! Needs QEMU, cross compilers, the plugin and the program in guests (`cargo build -p lab-plugin -p lab-guest`) and the kernels (`iotoll lab fetch`), all of
-//! which `./check` brings. Without them the tests fail and say what is missing, unless IOTOLL_KERNEL_TESTS is off.
+//! which `./check` brings. Without them the tests fail and say what is missing, unless IOTOLL_KERNEL_TESTS is off. Some run only if it is `all`.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -9,7 +9,7 @@
 mod skip;
 
 use assert_cmd::Command;
-use skip::skip;
+use skip::{skip, takes_too_long};
 use std::path::Path;
 use toll::{Boot, DmaPath, Event, Stage, Toll, TollSheet};
 
@@ -135,6 +135,9 @@ const C_ADDS_MAX: [f64; 2] = [180.0, 240.0];
 
 #[test]
 fn the_c_interface_adds_few_instructions() {
+    if takes_too_long() {
+        return;
+    }
     if is_off() {
         return;
     }
@@ -237,6 +240,9 @@ adapters = ["nvme"]
 
 #[test]
 fn a_lengthened_path_is_caught_and_the_same_is_not() {
+    if takes_too_long() {
+        return;
+    }
     if is_off() {
         return;
     }
@@ -335,6 +341,9 @@ fn guests_that_fail_say_why() {
 
 #[test]
 fn a_queue_of_each_of_two_cpus_has_the_path_of_one() {
+    if takes_too_long() {
+        return;
+    }
     if is_off() {
         return;
     }
@@ -351,6 +360,9 @@ fn a_queue_of_each_of_two_cpus_has_the_path_of_one() {
 
 #[test]
 fn repeats_count_the_same() {
+    if takes_too_long() {
+        return;
+    }
     if is_off() {
         return;
     }

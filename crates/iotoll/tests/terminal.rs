@@ -460,7 +460,7 @@ fn our_own_colours_reach_the_terminal() {
     }
 }
 
-/// A log of as many made-up faults as adapters can be named is some pages, and says what shows the rest.
+/// A log of thousands of made-up faults, each of another adapter, is some pages, and says what shows the rest.
 #[test]
 fn a_report_has_an_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -472,7 +472,7 @@ fn a_report_has_an_end() {
             "[    1.{number:06}] DMAR: [DMA Read] Request device [{bus:02x}:{device:02x}.{function}] fault addr {number:#x}000 [fault reason 06] PTE Read access is not set {number}\n"
         )
     };
-    fs::write(folder.join("host/var/log/dmesg"), (0..20_000).map(fault).collect::<String>()).unwrap();
+    fs::write(folder.join("host/var/log/dmesg"), (0..4_000).map(fault).collect::<String>()).unwrap();
     let lines = |args: &[&str]| {
         let output =
             Command::new(env!("CARGO_BIN_EXE_iotoll")).args(args).current_dir(folder).output().unwrap();
@@ -483,7 +483,7 @@ fn a_report_has_an_end() {
     assert!(folded.contains("more findings: the same command with --full shows all"), "{folded}");
     assert!(folded.contains("Not seen"), "what was not seen is cut off");
     let full = lines(&["inspect", "--from", "host", "--full"]);
-    assert!(full.lines().count() > 40_000, "{} lines", full.lines().count());
+    assert!(full.lines().count() > 8_000, "{} lines", full.lines().count());
     let page = fs::metadata(folder.join("page.html")).unwrap().len();
     assert!(page < 2 << 20, "a page of {page} bytes");
 }

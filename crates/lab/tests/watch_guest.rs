@@ -19,6 +19,7 @@ use disk::{ADAPTER, DISK, DISK_APPEARS, STAGES};
 use guest_kernel::GuestKernel;
 use guest_program::GuestProgram;
 use lab::{Arch, kernel::Series};
+use skip::takes_too_long;
 use std::collections::BTreeMap;
 use toll::Stage;
 use watch::Action;
@@ -245,6 +246,9 @@ fn reads_are_counted_in_strict_mode_of_linux_6_1() {
 
 #[test]
 fn reads_are_counted_in_strict_mode_of_linux_6_12() {
+    if takes_too_long() {
+        return;
+    }
     let machine = pc(V6_12, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1");
     check_strict(&Machine { is_killed: true, ..machine });
 }
@@ -252,6 +256,9 @@ fn reads_are_counted_in_strict_mode_of_linux_6_12() {
 /// Ubuntu 22.04 (Linux 5.15) and 24.04 (6.8).
 #[test]
 fn reads_are_counted_in_strict_mode_of_ubuntu_s_kernels() {
+    if takes_too_long() {
+        return;
+    }
     for folder in ["ubuntu-jammy", "ubuntu"] {
         let kernel = GuestKernel::Ubuntu(folder);
         check_strict(&pc(kernel, "-device intel-iommu,intremap=on", "intel_iommu=on iommu.strict=1"));
@@ -282,6 +289,9 @@ fn reads_are_counted_in_strict_mode_of_linux_7_0() {
 /// Drivers first try to allocate an IOVA range, which fails without an IOMMU and is no mapping. They leave out what need not be unmapped.
 #[test]
 fn a_range_that_could_not_be_allocated_is_no_mapping() {
+    if takes_too_long() {
+        return;
+    }
     let Some(counts) = pc(GuestKernel::Ubuntu("ubuntu-resolute"), "", "intel_iommu=off").counts() else {
         return;
     };
@@ -292,6 +302,9 @@ fn a_range_that_could_not_be_allocated_is_no_mapping() {
 
 #[test]
 fn reads_are_counted_behind_amd_s_iommu() {
+    if takes_too_long() {
+        return;
+    }
     check_strict(&pc(V6_1, "-device amd-iommu", "iommu.strict=1"));
 }
 
@@ -318,6 +331,9 @@ fn reads_are_counted_behind_arm_s_smmu() {
 /// Ubuntu 26.04 for Arm with pages of 64 KiB, which its stacks are aligned by, too. Programs run from trampolines.
 #[test]
 fn reads_are_counted_with_pages_of_64_kib() {
+    if takes_too_long() {
+        return;
+    }
     let machine = Machine {
         arch: Arch::Arm,
         kernel: GuestKernel::Ubuntu("ubuntu-resolute-arm64-64k"),
@@ -352,6 +368,9 @@ fn hypercalls_are_counted_in_a_window_of_power() {
 /// With a direct window nothing is allocated, written or called.
 #[test]
 fn a_direct_window_of_power_costs_no_hypercall() {
+    if takes_too_long() {
+        return;
+    }
     let Some(counts) = partition("").counts() else { return };
     counts.assert_calls_of("single", &[(Action::Map, 1), (Action::Unmap, 1)]);
     counts.assert_calls_of(

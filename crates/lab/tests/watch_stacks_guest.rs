@@ -22,6 +22,7 @@ use disk::{ADAPTER, DISK, DISK_APPEARS, STAGES};
 use guest_kernel::GuestKernel;
 use guest_program::GuestProgram;
 use lab::{Arch, kernel::Series};
+use skip::takes_too_long;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -99,6 +100,9 @@ fn shares_of_the_lab() -> [f64; 5] {
 
 #[test]
 fn pseudo_nmis_reach_unmapping_and_invalidations() {
+    if takes_too_long() {
+        return;
+    }
     let kernel = GuestKernel::Ubuntu("ubuntu-resolute-arm64");
     let Some(ways) = run(Arch::Arm, kernel, PSEUDO_NMI, READS, &["stacks", "timer", "programs"]) else {
         return;
