@@ -1,7 +1,10 @@
 //! The folder of a fleet's tables: a folder of Parquet files for each.
 
 use crate::input::Input;
-use crate::part::{PartError, PartProblem, bytes_of, complete_parts, each_row, input_of, name_of, shard_of};
+use crate::part::{
+    PartError, PartProblem, bytes_of, complete_parts, each_row, expect_parts_alone, input_of, name_of,
+    shard_of,
+};
 use crate::table::{Rows, Table};
 use columns::{FolderError, ParquetError, PartFolder, ShardLock, WriteWhole};
 use std::collections::{BTreeMap, HashSet};
@@ -84,6 +87,7 @@ impl TablesFolder {
         for table in Table::ALL {
             self.table(table)?;
         }
+        expect_parts_alone(&self.path)?;
         let complete = complete_parts(&self.path)?;
         let mut remains: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for table in Table::ALL {

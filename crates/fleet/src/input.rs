@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -138,8 +139,13 @@ impl Input {
         Self { path: self.name().into(), ..self.clone() }
     }
 
-    /// The path as text. Bytes that are no UTF-8 are replaced.
+    /// The path as text. A byte that is no UTF-8 is its number, as `\xf4`, so that two paths have two names.
     pub fn name(&self) -> String {
-        self.path.to_string_lossy().into_owned()
+        let mut name = String::new();
+        for chunk in self.path.as_os_str().as_bytes().utf8_chunks() {
+            name.push_str(chunk.valid());
+            name.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+        }
+        name
     }
 }

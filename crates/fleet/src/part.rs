@@ -49,6 +49,9 @@ pub enum PartProblem {
     /// Its name has the hash of other bytes.
     #[error("it is damaged, or no run has written it: its name has the hash of other bytes")]
     OtherBytes,
+    /// It is not called as a part.
+    #[error("no run has written it, and queries of all tables of the folder would read it")]
+    Foreign,
     /// Its columns are those of another version.
     #[error("its columns are those of {found}; expected {SCHEMA}")]
     OtherSchema {
@@ -88,6 +91,23 @@ pub(crate) fn shard_of(name: &OsStr) -> Option<String> {
 pub(crate) fn complete_parts(folder: &Path) -> Result<BTreeSet<OsString>, FolderError> {
     let parts = PartFolder::existing(&folder.join(Table::Hosts.name())).parts()?;
     Ok(parts.iter().filter_map(|part| part.file_name()).map(ToOwned::to_owned).collect())
+}
+
+/// Refuses tables that no run has written: a query of `*.parquet` would count their rows.
+///
+/// # Errors
+/// [`PartError`]
+pub(crate) fn expect_parts_alone(folder: &Path) -> Result<(), PartError> {
+    for table in Table::ALL {
+        // A folder that is missing or can't be read is an error of those who read its parts.
+        for entry in std::fs::read_dir(folder.join(table.name())).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|end| end == "parquet") && !PartFolder::is_part(&path) {
+                return Err(PartError { path, problem: PartProblem::Foreign });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of a table's file of a part, which are those that were written. `None` if errors were removed, so that their inputs are read again.

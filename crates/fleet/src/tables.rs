@@ -2,14 +2,14 @@
 
 use crate::capture::DOCUMENT;
 use crate::folder::INPUTS_FILE;
-use crate::part::{PartError, cell, complete_parts, each_row};
+use crate::part::{PartError, cell, complete_parts, each_row, expect_parts_alone};
 use crate::table::Table;
 use columns::{FolderError, open_part};
 use parquet::record::{Field, Row};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of the largest list of inputs that is read: that of a million.
@@ -134,6 +134,12 @@ pub struct Tables {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
+    /// There are none.
+    #[error("{}: no tables; expected a folder that `iotoll fleet --out` has written", folder.display())]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The folder can't be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -148,6 +154,10 @@ impl Tables {
     /// # Errors
     /// [`TablesError`]
     pub fn read(folder: &Path) -> Result<Self, TablesError> {
+        if !folder.join(Table::Hosts.name()).exists() {
+            return Err(TablesError::Missing { folder: folder.to_owned() });
+        }
+        expect_parts_alone(folder)?;
         let complete = complete_parts(folder)?;
         let (mut tables, mut chosen) = (Self::default(), Chosen::default());
         let (mut fixes, mut unseen) = (HashSet::new(), HashSet::new());

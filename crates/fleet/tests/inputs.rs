@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use fleet::{Inputs, Inspected};
+use fleet::{Input, Inputs, Inspected};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -50,6 +52,18 @@ fn a_host_s_folder_is_one_input_and_other_folders_are_looked_into() {
         ["all/one.tar.gz.sha256"],
         "a path of the command line is an input, whatever its name"
     );
+}
+
+#[test]
+fn paths_that_are_no_utf_8_have_a_name_each() {
+    let folder = tempfile::tempdir().unwrap();
+    for byte in [0xe2, 0xf4] {
+        let name = [b"h".as_slice(), &[byte], b"te.tar"].concat();
+        fs::write(folder.path().join(OsStr::from_bytes(&name)), "x").unwrap();
+    }
+    let names: Vec<_> = Inputs::find([folder.path()]).found.iter().map(Input::name).collect();
+    let [first, second] = names.as_slice() else { panic!("{names:?}") };
+    assert!(first.ends_with("/h\\xe2te.tar") && second.ends_with("/h\\xf4te.tar"), "{names:?}");
 }
 
 /// The file that it was made of is not there: it is no signature.

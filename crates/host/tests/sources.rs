@@ -330,11 +330,18 @@ fn files_of_a_folder_are_known_by_their_content() {
         ("deep/er/output1", LISTING),
         ("boot", LOG),
         ("photo.jpg", "\u{0}\u{1}"),
+        ("sosreport.tar.xz", "what it holds is not looked at"),
     ]);
     let host = host_of(&[folder.path()], None).unwrap();
     assert_eq!(host.adapters[0].function.driver.as_ref().unwrap().value, "igb");
     assert!(host.log.file.ends_with("/boot"), "{}", host.log.file);
     assert!(host.adapters[0].function.source.ends_with("/deep/er/output1"));
+    let mut unread = host.unread.iter();
+    assert!(
+        unread
+            .any(|(file, why)| file.ends_with("/sosreport.tar.xz")
+                && why.to_string().contains("give it alone"))
+    );
 }
 
 #[test]
@@ -371,6 +378,24 @@ fn what_tells_of_no_host_or_of_several_is_refused() {
         whole("prose")
     );
     assert!(whole("two").ends_with("give its lines 1 to 1 and the rest by themselves"), "{}", whole("two"));
+}
+
+/// They have no host's name, and no address with two devices.
+#[test]
+fn logs_of_two_architectures_are_of_two_hosts() {
+    let log = |name: &str| {
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs").join(name)).unwrap()
+    };
+    let (power, x86) = (log("ppc-noddw.txt"), log("x86-vtd-lazy.txt"));
+    let refused = |path: &Path| anyhow_chain(&host_of(&[path], None).unwrap_err());
+    let texts = folder(&[("both", &format!("{power}{x86}"))]);
+    let both = refused(&texts.path().join("both"));
+    let lines = power.lines().count();
+    assert!(both.contains("are of kernels of POWER and x86"), "{both}");
+    assert!(both.ends_with(&format!("give its lines 1 to {lines} and the rest by themselves")), "{both}");
+    let texts = folder(&[("one", &power), ("other", &x86)]);
+    let apart = refused(texts.path());
+    assert!(apart.contains("the kernel of one is of POWER, and that of the other of x86"), "{apart}");
 }
 
 /// An error and its causes.

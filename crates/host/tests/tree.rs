@@ -147,6 +147,12 @@ fn hostile_archives_are_refused_with_a_reason() {
             .contains("it is no tar, and no line of it was understood as a message of the kernel")
     );
     assert!(refusal(&tar(|b| member(b, "readme", b"x"))).starts_with("neither `proc` nor `sys`"));
+    // As `sos collect` makes it of many hosts.
+    let bundle = tar(|b| member(b, "sos-collector-2026/sosreport-node1.tar.xz", &[0xfd; 40]));
+    assert!(
+        refusal(&bundle)
+            .starts_with("holds archives, `sos-collector-2026/sosreport-node1.tar.xz` among them")
+    );
 }
 
 #[test]

@@ -162,7 +162,7 @@ pub(crate) struct SweepReport {
     /// Print one JSON document with schema iotoll.sweep-report/1
     #[arg(long)]
     pub(crate) json: bool,
-    /// Result to show, by the name of its column [default: a rate]
+    /// Result to show, by the name of its column [default: a rate that is not the same at all points, or else another such figure]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) figure: Option<String>,
     /// Also write the report as an HTML page

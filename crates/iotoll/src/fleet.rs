@@ -131,7 +131,8 @@ fn write_tables(args: &FleetTables) -> anyhow::Result<Outcome> {
     inspect(&todo, &folder, &mut counts)?;
     print_summary(args, counts, began.elapsed())?;
     let failed = counts.errors_before + counts.errors + counts.unlisted;
-    Ok(if failed > 0 { Outcome::Findings } else { Outcome::Fine })
+    // An empty folder may be one whose file system is not mounted.
+    Ok(if failed > 0 || counts.inputs == 0 { Outcome::Findings } else { Outcome::Fine })
 }
 
 /// The hash by which inputs are divided among shards: the same whatever other inputs there are.
@@ -181,19 +182,30 @@ fn print_summary(args: &FleetTables, counts: Counts, elapsed: Duration) -> anyho
             counts,
         });
     }
-    let Counts { inspected, errors, parts_written, .. } = counts;
-    let before = counts.inspected_before + counts.errors_before;
-    let all_errors = counts.errors_before + errors;
-    let seconds = elapsed.as_secs_f64();
-    let of_shard = args.shard.share(counts.inputs_of_shard);
-    let unlisted = match counts.unlisted {
-        0 => String::new(),
-        unlisted => format!("{} missing or unreadable, and in no table\n", report::count(unlisted, "path")),
-    };
-    output::print_text(&format!(
-        "{}{of_shard}: {before} read before, {inspected} inspected in {seconds:.1} s, {all_errors} with errors\n\
-         {unlisted}{} written to {out}",
+    let Counts { inspected_before, inspected, .. } = counts;
+    let errors = counts.errors_before + counts.errors;
+    let mut lines = vec![format!(
+        "{}{}: {inspected_before} inspected before, {inspected} inspected in {:.1} s, {errors} with errors",
         report::count(counts.inputs, "input"),
-        report::count(parts_written, "part"),
-    ))
+        args.shard.share(counts.inputs_of_shard),
+        elapsed.as_secs_f64(),
+    )];
+    if counts.unlisted > 0 {
+        let paths = report::count(counts.unlisted, "path");
+        lines.push(format!("{paths} missing or unreadable, and in no table"));
+    } else if counts.inputs == 0 {
+        lines.push(
+            "no file to inspect: symbolic links, checksums, signatures and tables are left out".to_owned(),
+        );
+    }
+    lines.push(format!("{} written to {out}", report::count(counts.parts_written, "part")));
+    if let (true, Some(folder)) = (counts.inputs > 0, escape::shell::quote(&out)) {
+        lines.push(format!("see them on one page: iotoll fleet report {folder}"));
+    }
+    if errors > 0 {
+        lines.push(
+            "read those with errors again: the same command, once the folder `errors` is removed".to_owned(),
+        );
+    }
+    output::print_text(&lines.join("\n"))
 }

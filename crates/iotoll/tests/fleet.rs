@@ -273,6 +273,53 @@ fn damaged_tables_are_named() {
     );
 }
 
+/// A query of all files of a table's folder would count its rows.
+#[test]
+fn a_table_that_no_run_has_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    assert_eq!(counts(&[Path::new(CAPTURES)], &out, &[], 0)[2], 5);
+    let part = parts(&out, "hosts").pop().unwrap();
+    fs::copy(part, out.join("hosts/all.parquet")).unwrap();
+    for output in [
+        fleet(&[Path::new(CAPTURES)], &out, &[]).output().unwrap(),
+        iotoll().args(["fleet", "report"]).arg(&out).output().unwrap(),
+    ] {
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("hosts/all.parquet") && stderr.contains("no run has written it"), "{stderr}");
+    }
+}
+
+#[test]
+fn the_last_lines_say_what_is_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (empty, captures, out) =
+        (folder.path().join("empty"), copies(folder.path(), 1), folder.path().join("of all"));
+    fs::create_dir(&empty).unwrap();
+    fs::write(captures.join("notes"), "nothing that tells of a host\n").unwrap();
+    let run = |paths: &[&Path]| {
+        let output = fleet(paths, &out, &[]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // As if the file system that it is on were not mounted.
+    assert!(run(&[&empty]).contains("no file to inspect"));
+    run(&[&captures]);
+    let again = run(&[&captures]);
+    assert!(again.starts_with("6 inputs: 5 inspected before, 0 inspected in "), "{again}");
+    assert!(again.contains(" s, 1 with errors\n0 parts written to "), "{again}");
+    assert!(again.contains(&format!("iotoll fleet report '{}'\n", out.display())), "{again}");
+    assert!(again.contains("once the folder `errors` is removed"), "{again}");
+    let report = iotoll().args(["fleet", "report"]).arg(&captures).output().unwrap();
+    assert_eq!(report.status.code(), Some(2));
+    let stderr = text(&report.stderr);
+    assert!(
+        stderr.contains("no tables; expected a folder that `iotoll fleet --out` has written"),
+        "{stderr}"
+    );
+}
+
 /// A capture with a host's name in it.
 fn named(capture: &str, host: &str) -> Vec<u8> {
     let archive = File::open(Path::new(CAPTURES).join(capture)).unwrap();

@@ -308,13 +308,15 @@ fn a_report_shows_a_figure_by_each_axis_and_merges_parts() {
 #[test]
 fn a_point_without_an_answer_is_exit_one() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, out) = (folder.path().join("jobs.toml"), folder.path().join("out"));
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/nvme.toml");
+    let (plan, out) = (folder.path().join("plan.toml"), folder.path().join("out"));
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/flash-array.toml");
     let mut base: toml::Table = fs::read_to_string(example).unwrap().parse().unwrap();
     base.remove("what");
     base.insert("seeds".to_owned(), 1.into());
-    let jobs = ["[a]\nrw=randread\ndirect=1\n", "[a]\nrw=randread\n"];
-    let mut file: toml::Table = format!("what = \"jobs\"\n[axes]\njobs = {jobs:?}").parse().unwrap();
+    // Threads of the user's way need a queue each, and those of the kernel's share its own.
+    base["adapter"].as_table_mut().unwrap().insert("queues_max".to_owned(), 20.into());
+    let ways = "what = \"ways\"\n[axes]\n\"loads.0.way\" = [\"kernel\", \"user\"]";
+    let mut file: toml::Table = ways.parse().unwrap();
     file.insert("base".to_owned(), base.into());
     fs::write(&plan, file.to_string()).unwrap();
     let output = sweep(&plan, &out, &["--json"]).output().unwrap();

@@ -61,7 +61,7 @@ impl RunError {
     pub fn names_its_file(&self) -> bool {
         match self {
             Self::Memory(_) | Self::Infiniband(_) => true,
-            Self::Block(error) => !matches!(error, JobsError::Block(_)),
+            Self::Block(error) => error.is_of_jobs(),
             Self::Engine(_) | Self::Network(_) | Self::FlashArray(_) => false,
         }
     }

@@ -91,7 +91,7 @@ impl Description {
     /// [`TableError`]
     pub fn from_table(table: &toml::Table) -> Result<Self, TableError> {
         let written = WrittenTable::of(table)?;
-        Self::read(written.text(), "the table").map_err(|error| match error {
+        let read = Self::read(written.text(), "the table").map_err(|error| match error {
             ExperimentError::Form(problem) => written.in_table(problem).into(),
             ExperimentError::Value { field, value, expected, .. } => {
                 TableError::Value { field, value, expected }
@@ -99,7 +99,14 @@ impl Description {
             ExperimentError::OtherKind { .. } => {
                 FieldProblem { field: String::new(), problem: error.to_string() }.into()
             }
-        })
+        })?;
+        // A file of jobs may replace those of a file, but a table has all that runs.
+        if let Self::Block(experiment) = &read {
+            experiment
+                .setup()
+                .map_err(|error| FieldProblem { field: "jobs".to_owned(), problem: error.in_jobs() })?;
+        }
+        Ok(read)
     }
 }
 
@@ -141,6 +148,8 @@ mod tests {
         assert_eq!(refusal(engine, "what = ", "#"), "", "the outermost table lacks it");
         // Jobs have lines that look like headers of tables.
         let disk = include_str!("../../../experiments/nvme.toml");
+        assert_eq!(refusal(disk, "ioengine=", "ioengine=no-"), "jobs");
+        assert_eq!(refusal(disk, "direct=1", "direct=0"), "jobs");
         assert_eq!(refusal(disk, "[cpus]", "[cpuz]"), "cpuz");
         assert_eq!(refusal(disk, "what = ", "seed = \"x\"\nwhat = "), "seed");
     }

@@ -92,11 +92,15 @@ pub(crate) fn no_experiment(
     class::ExperimentError::new_err((message, Some(file.to_owned()), line, expected))
 }
 
-/// The exception for an experiment whose simulation fails, and which errors call `file`.
+/// The exception for an experiment whose jobs are wrong or whose simulation fails, and which errors call `file`.
 pub(crate) fn of_run(error: &model::RunError, file: &str) -> PyErr {
     let message = with_causes(error);
     let message = if error.names_its_file() { message } else { format!("{file}: {message}") };
-    class::SimulationError::new_err((message, Some(file.to_owned()), None::<usize>, None::<String>))
+    let arguments = (message, Some(file.to_owned()), None::<usize>, None::<String>);
+    match error {
+        model::RunError::Block(error) if error.is_of_jobs() => class::ExperimentError::new_err(arguments),
+        _ => class::SimulationError::new_err(arguments),
+    }
 }
 
 /// The exception for a plan with a mistake.

@@ -237,17 +237,43 @@ impl Results {
         writer.finish().map_err(failed)
     }
 
-    /// The figure of this name, or else the usual one: the rate with the shortest name.
+    /// The figure of this name, or else the usual one.
     pub(crate) fn figure(&self, name: Option<&str>) -> Result<Option<&str>, ResultsError> {
+        let Some(name) = name else { return self.usual_figure() };
         let figures = self.figures();
-        let Some(name) = name else {
-            let rates = figures.iter().filter(|name| name.ends_with("_per_second"));
-            return Ok(rates.min_by_key(|name| name.len()).or(figures.first()).copied());
-        };
         let found = figures.iter().find(|figure| **figure == name);
         found
             .map(|name| Some(*name))
             .ok_or_else(|| ResultsError::NoFigure { name: name.to_owned(), figures: figures.join(", ") })
+    }
+
+    /// The rate with the shortest name that is not the same at all points, or else the first such figure. Interrupts are a cost: their rate comes last.
+    fn usual_figure(&self) -> Result<Option<&str>, ResultsError> {
+        let (mut rates, others): (Vec<&str>, Vec<&str>) =
+            self.figures().into_iter().partition(|name| name.ends_with("_per_second"));
+        rates.sort_by_key(|name| (name.contains("interrupts"), name.len()));
+        let usual = rates.first().or(others.first()).copied();
+        for figures in [rates, others] {
+            let varied = self.varied(&figures)?;
+            if let Some((figure, _)) = figures.into_iter().zip(varied).find(|(_, is_varied)| *is_varied) {
+                return Ok(Some(figure));
+            }
+        }
+        Ok(usual)
+    }
+
+    /// Of each of these figures, whether it is not the same at all points that have it.
+    fn varied(&self, figures: &[&str]) -> Result<Vec<bool>, ResultsError> {
+        let mut seen: Vec<(Option<f64>, bool)> = vec![(None, false); figures.len()];
+        self.each_part(figures, |columns| {
+            for (column, (first, is_varied)) in columns.iter().zip(&mut seen) {
+                for number in (0..column.cells.len()).filter_map(|row| number(&column.cells, row)) {
+                    *is_varied |= number != *first.get_or_insert(number);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(seen.into_iter().map(|(_, is_varied)| is_varied).collect())
     }
 
     /// Names of the columns that every part has besides the key: the axes, and the error.
@@ -271,5 +297,14 @@ fn metadata(part: &Path, file: &TableFile) -> Result<[String; 4], ResultsError> 
     match (plan, axes, model, base) {
         (Some(plan), Some(axes), Some(model), Some(base)) => Ok([plan, axes, model, base]),
         _ => Err(no_sweep()),
+    }
+}
+
+/// A number that is finite.
+pub(crate) fn number(cells: &Cells, row: usize) -> Option<f64> {
+    match cells {
+        Cells::Float(cells) => cells.get(row).copied().flatten().filter(|number| number.is_finite()),
+        Cells::Integer(cells) => cells.get(row).copied().flatten().map(|number| number as f64),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! A sweep on one page: what limits, and how a figure follows from each axis.
 
-use crate::results::{Results, ResultsError};
+use crate::results::{self, Results, ResultsError};
 use crate::variance::{self, GridPoint, Share};
 use columns::{Cells, Column};
 use serde::Serialize;
@@ -305,11 +305,7 @@ impl Samples {
     /// Adds a part's rows.
     fn add(&mut self, columns: &[Column], figure: Option<&str>, seed: Option<usize>) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
-        let number = |name: &str, row: usize| match &column(name)?.cells {
-            Cells::Float(cells) => cells.get(row).copied().flatten().filter(|number| number.is_finite()),
-            Cells::Integer(cells) => cells.get(row).copied().flatten().map(|number| number as f64),
-            _ => None,
-        };
+        let number = |name: &str, row: usize| results::number(&column(name)?.cells, row);
         let integer = |name: &str, row: usize| match &column(name)?.cells {
             Cells::Integer(cells) => cells.get(row).copied().flatten(),
             _ => None,

@@ -123,10 +123,11 @@ fn a_result_with_the_name_of_an_axis_has_a_column_of_its_own() {
 
 #[test]
 fn a_point_without_an_answer_is_a_row_with_its_error() {
-    // The page cache is not modelled.
-    let text = plan(
-        "nvme.toml",
-        "jobs = [\"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\n\", \"[a]\\nrw=randread\\nbs=4k\\n\"]",
+    // Threads of the user's way need a queue each, and those of the kernel's share its own.
+    let text = plan("flash-array.toml", "\"loads.0.way\" = [\"kernel\", \"user\"]").replacen(
+        "queues_max = 508",
+        "queues_max = 20",
+        1,
     );
     let plan = read(&text);
     let rows = rows(&plan);
@@ -278,6 +279,30 @@ fn a_folder_is_of_one_set_of_axes() {
     fs::write(&part, table(&one).parquet_bytes(&rows(&one)).unwrap()).unwrap();
     assert_eq!(table(&one).keys(&part).unwrap().len(), 2);
     assert!(matches!(table(&other).keys(&part), Err(sweep::PartError::OtherPlan)));
+}
+
+/// The card's link is the same, and what the card reads is not: a reader who names no figure must see that.
+#[test]
+fn a_summary_is_of_a_figure_that_depends_on_the_axes() {
+    let plan = read(&plan("memory-types.toml", "\"card.no_snoop\" = [\"never\", \"always\"]"));
+    let folder = tempfile::tempdir().unwrap();
+    let figure = Summary::of(&results(folder.path(), &plan, &[&rows(&plan)]), None).unwrap().figure.unwrap();
+    let means: Vec<f64> = figure.extremes.iter().map(|group| group.figure.mean).collect();
+    assert!(means[0] != means[means.len() - 1], "{}: {means:?}", figure.name);
+    assert!(!figure.name.ends_with("gigabits_per_second"), "{}", figure.name);
+}
+
+/// Jobs are a text in a file of fio's form, which has mistakes of its own.
+#[test]
+fn a_mistake_in_jobs_is_found_before_points_run() {
+    let jobs = |engine: &str| format!("\"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\nioengine={engine}\\n\"");
+    let text = plan("nvme.toml", &format!("jobs = [{}, {}]", jobs("io_uring"), jobs("io_urin")));
+    let mistake = Plan::read(&text, "plan.toml").err().map(|error| error.to_string());
+    let mistake = mistake.unwrap_or_else(|| read(&text).check(1).unwrap_err().to_string());
+    assert!(
+        mistake.contains("plan.toml:") && mistake.contains("line 5: ioengine is io_urin; expected"),
+        "{mistake}"
+    );
 }
 
 /// The last row of each of these tables was lost, or has no result: a reader must see that.

@@ -48,6 +48,8 @@ struct Search {
     depth: usize,
     /// Whether a limit was reached, and what follows is left out.
     is_over: bool,
+    /// The first file with an archive's name. It is not unpacked.
+    archive: Option<String>,
 }
 
 impl Search {
@@ -123,10 +125,13 @@ impl Evidence {
             return Ok(());
         }
         let before = self.texts.len();
-        self.add_texts(source.as_ref(), "", shown, &mut Search::default());
-        match self.texts.len() > before {
-            true => Ok(()),
-            false => Err(OpenError::NotAHost { path: shown.to_owned() }),
+        let mut search = Search::default();
+        self.add_texts(source.as_ref(), "", shown, &mut search);
+        let path = shown.to_owned();
+        match search.archive {
+            _ if self.texts.len() > before => Ok(()),
+            Some(name) => Err(OpenError::HoldsArchives { path, name }),
+            None => Err(OpenError::NotAHost { path }),
         }
     }
 
@@ -144,6 +149,12 @@ impl Evidence {
                 search.is_over = true;
                 self.left_out.push((format!("{shown}/{path} and what follows it"), limit));
                 return;
+            }
+            if is_archive_name(&path) && source.node(&path) != Ok(Node::Folder) {
+                let message = "an archive among other files, which is not unpacked: give it alone".to_owned();
+                self.left_out.push((format!("{shown}/{path}"), Refusal::Other { message }));
+                search.archive.get_or_insert(path);
+                continue;
             }
             match source.node(&path) {
                 Ok(Node::Folder) if search.depth < DEPTH_MAX => {
@@ -208,6 +219,11 @@ impl Evidence {
         }
         Ok(tree)
     }
+}
+
+/// Whether a file's name is that of an archive.
+fn is_archive_name(path: &str) -> bool {
+    [".tar", ".tar.bz2", ".tar.gz", ".tar.xz", ".tar.zst", ".tgz"].iter().any(|end| path.ends_with(end))
 }
 
 /// A capture with files beside it that count more than its own.

@@ -121,6 +121,17 @@ pub enum OpenError {
         /// The path that was given.
         path: String,
     },
+    /// It contains no host, but archives that may: `sos collect` makes one archive of the reports of many hosts.
+    #[error(
+        "{path}: holds archives, `{name}` among them, and no host beside them; unpack it if it is an archive itself, and \
+         give one of those within"
+    )]
+    HoldsArchives {
+        /// The path that was given.
+        path: String,
+        /// The first of them.
+        name: String,
+    },
     /// Several captures in one folder or archive.
     #[error("{path}: holds several hosts, `{}` and `{}` among them; expected one: give one of them", names[0], names[1])]
     SeveralCaptures {

@@ -274,6 +274,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
             assembled.left_out.extend(shown.map(|shown| (shown, Refusal::AnotherIsRead)));
         }
     }
+    hosts::check_architectures(logs.iter().map(|log| (log.text.as_str(), &log.part)))?;
     let (chosen, others) = log_choice::choose(logs);
     assembled.left_out.extend(others.into_iter().map(|log| (log.shown, Refusal::AnotherIsRead)));
     best.extend(chosen.map(|Candidate { text, part, .. }| (LOG, (text, part))));

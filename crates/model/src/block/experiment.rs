@@ -113,6 +113,22 @@ pub enum JobsError {
     Block(#[from] BlockError),
 }
 
+impl JobsError {
+    /// What is wrong, where jobs are named besides.
+    pub(crate) fn in_jobs(&self) -> String {
+        match self {
+            Self::Fio(FioError { line, problem, .. }) => format!("line {line}: {problem}"),
+            Self::NotModelled { source, .. } => source.to_string(),
+            Self::Block(error) => error.to_string(),
+        }
+    }
+
+    /// Whether what is written is wrong, and the machine was not simulated.
+    pub fn is_of_jobs(&self) -> bool {
+        !matches!(self, Self::Block(_))
+    }
+}
+
 /// What came out, and what limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

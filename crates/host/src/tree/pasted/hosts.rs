@@ -9,6 +9,13 @@ use std::collections::BTreeMap;
 /// Names that a kernel's log has before the host knows its own.
 const NAMELESS: [&str; 4] = ["localhost", "(none)", "kernel", "debian"];
 
+/// What the kernel of an architecture, and of no other, says when it boots.
+const BOOT_MESSAGES: [(&str, &[&str]); 3] = [
+    ("x86", &["BIOS-e820: ", "x86/fpu: "]),
+    ("POWER", &["radix-mmu: ", "hash-mmu: ", "OF stdout device is"]),
+    ("Arm", &["Booting Linux on physical CPU", "GICv3: "]),
+];
+
 /// Texts of several hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeveralHosts {
@@ -38,7 +45,7 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
     named.sort();
     let found = parts
         .get(LOG)
-        .and_then(names_of_hosts)
+        .and_then(|log| names_of_hosts(log).or_else(|| other_architecture(log)))
         .or_else(|| other_name(&named))
         .or_else(|| other_device_in_text(parts));
     none_other(name, found)
@@ -46,7 +53,22 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
 
 /// Checks that a log, which is one section of a report, is of one host.
 pub(super) fn check_log(name: &str, log: &Part) -> Result<(), SeveralHosts> {
-    none_other(name, names_of_hosts(log))
+    none_other(name, names_of_hosts(log).or_else(|| other_architecture(log)))
+}
+
+/// Checks that logs are of one architecture.
+pub(super) fn check_architectures<'l>(
+    logs: impl Iterator<Item = (&'l str, &'l Part)>,
+) -> Result<(), SeveralHosts> {
+    let mut told = logs.filter_map(|(name, log)| Some((name, architectures(log).next()?.1)));
+    let Some((known_name, known)) = told.next() else { return Ok(()) };
+    match told.find(|(_, other)| *other != known) {
+        Some((name, other)) => {
+            let what = format!("the kernel of one is of {known}, and that of the other of {other}");
+            Err(SeveralHosts { file: format!("{known_name}, {name}"), what, cut_after: None })
+        }
+        None => Ok(()),
+    }
 }
 
 /// An error if another host was found in a text: what shows it, and the last line before it.
@@ -122,6 +144,27 @@ fn names_of_hosts(log: &Part) -> Option<(String, u32)> {
         }
     }
     None
+}
+
+/// The lines of a log that only one architecture's kernel says, each with that architecture.
+fn architectures(log: &Part) -> impl Iterator<Item = (u32, &'static str)> {
+    let of_line = |line: &str| {
+        let says = |(_, messages): &&(&str, &[&str])| messages.iter().any(|one| line.contains(one));
+        BOOT_MESSAGES.iter().find(says).map(|(architecture, _)| *architecture)
+    };
+    log.lines().filter_map(move |(number, line)| Some((number, of_line(line)?)))
+}
+
+/// Two architectures that a log is of, and the last line before the boot of the second.
+fn other_architecture(log: &Part) -> Option<(String, u32)> {
+    let mut told = architectures(log);
+    let (at, known) = told.next()?;
+    let (number, other) = told.find(|(_, other)| *other != known)?;
+    let is_start =
+        |(line, text): &(u32, &str)| *line > at && *line < number && text.contains("Linux version ");
+    let start = log.lines().filter(is_start).last().map_or(number, |(line, _)| line);
+    let what = format!("lines {at} and {number} are of kernels of {known} and {other}");
+    Some((what, start.saturating_sub(1)))
 }
 
 /// Two hosts that prompts or `uname` name, and the last line before the second.
