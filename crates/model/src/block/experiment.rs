@@ -114,7 +114,7 @@ pub enum JobsError {
 }
 
 impl JobsError {
-    /// What is wrong, where jobs are named besides.
+    /// What is wrong, without the file's name.
     pub(crate) fn in_jobs(&self) -> String {
         match self {
             Self::Fio(FioError { line, problem, .. }) => format!("line {line}: {problem}"),
@@ -123,7 +123,7 @@ impl JobsError {
         }
     }
 
-    /// Whether what is written is wrong, and the machine was not simulated.
+    /// Whether the jobs are wrong, so that nothing was simulated.
     pub fn is_of_jobs(&self) -> bool {
         !matches!(self, Self::Block(_))
     }

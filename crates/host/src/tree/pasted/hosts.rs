@@ -45,7 +45,7 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
     named.sort();
     let found = parts
         .get(LOG)
-        .and_then(|log| names_of_hosts(log).or_else(|| other_architecture(log)))
+        .and_then(other_host_in_log)
         .or_else(|| other_name(&named))
         .or_else(|| other_device_in_text(parts));
     none_other(name, found)
@@ -53,7 +53,7 @@ pub(super) fn check(name: &str, parts: &Parts, prompts: &[(u32, String)]) -> Res
 
 /// Checks that a log, which is one section of a report, is of one host.
 pub(super) fn check_log(name: &str, log: &Part) -> Result<(), SeveralHosts> {
-    none_other(name, names_of_hosts(log).or_else(|| other_architecture(log)))
+    none_other(name, other_host_in_log(log))
 }
 
 /// Checks that logs are of one architecture.
@@ -124,7 +124,12 @@ pub(in crate::tree) fn check_beside(capture: &Tree, listing: &Text) -> Result<()
     Ok(())
 }
 
-/// Two hosts that a log is of, and the last line before the second. A host that is named anew while it starts goes on
+/// What shows that a log is of two hosts, and the last line before the second.
+fn other_host_in_log(log: &Part) -> Option<(String, u32)> {
+    names_of_hosts(log).or_else(|| other_architecture(log))
+}
+
+/// Two names of hosts in a log, and the last line before the second. A host that is named anew while it starts goes on
 /// counting the seconds since its boot.
 fn names_of_hosts(log: &Part) -> Option<(String, u32)> {
     let mut first: Option<(&str, u32)> = None;
