@@ -184,11 +184,21 @@ pub fn adapters(reading: &Reading, completed: &BTreeMap<String, Completed>) -> V
     all
 }
 
+/// The part of a path from where its innermost functions were begun anew. No function calls itself: if one is in a path twice, an interrupt
+/// came, or the end of the outer one was not seen.
+fn begun_anew<'p>(path: &'p [&'static Function]) -> &'p [&'static Function] {
+    let is_repeated = |place: usize| path[..place].contains(&path[place]);
+    let is_without_repetition =
+        |part: &[&Function]| (1..part.len()).all(|place| !part[..place].contains(&part[place]));
+    let begin = (0..path.len()).find(|place| is_repeated(*place) && is_without_repetition(&path[*place..]));
+    &path[begin.unwrap_or_default()..]
+}
+
 /// Calls by action. Kernel functions of one action call each other, so only the outermost counts.
 fn actions(counted: &Counted, costs: &Costs) -> Vec<ActionSummary> {
     let mut actions: BTreeMap<Action, ActionSummary> = BTreeMap::new();
     for (path, tally) in counted {
-        let mut actions_of_path = path.iter().map(|function| function.action);
+        let mut actions_of_path = begun_anew(path).iter().map(|function| function.action);
         let Some(Some(action)) = actions_of_path.next_back() else { continue };
         if !actions_of_path.any(|outer| outer == Some(action)) {
             let nothing = || ActionSummary { action, tally: Tally::default(), programs_ns: Some(0) };
@@ -306,6 +316,28 @@ mod tests {
         assert_eq!((all[0].tally(Action::Map).unwrap().ns, all[0].ns()), (1000, 1000));
         let stages: Vec<(Stage, u64)> = all[0].stages.iter().map(|one| (one.stage, one.ns)).collect();
         assert_eq!(stages, [(Stage::DmaMap, 500), (Stage::TableWrite, 500)]);
+    }
+
+    /// After a call whose end was not seen, all later calls from deeper in the stack are within it.
+    #[test]
+    fn a_call_within_one_of_the_same_function_is_counted() {
+        // Whichever of them did not end, ten calls are ten.
+        let [outer, inner, table] = [TABLE[0], TABLE[1], TABLE[2]];
+        for within in [&[][..], &[outer], &[inner], &[outer, inner], &[outer, inner, table]] {
+            let of = |path: &[&'static str]| [within, path].concat();
+            let (outer, inner, table) = (of(OUTER), of(INNER), of(TABLE));
+            let counted = tally(10, 4096, 1000, 100);
+            let later = reading(
+                &[
+                    (DISK, &outer, counted.clone()),
+                    (DISK, &inner, counted.clone()),
+                    (DISK, &table, counted.clone()),
+                ],
+                false,
+            );
+            let all = summaries(&later);
+            assert_eq!((all[0].calls(Action::Map), all[0].calls(Action::WriteTable)), (10, 10), "{within:?}");
+        }
     }
 
     #[test]
