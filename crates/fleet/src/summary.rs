@@ -72,6 +72,8 @@ pub struct PathCount {
 pub struct Odd {
     /// The host.
     pub host: String,
+    /// Its capture, where it was read.
+    pub input: String,
     /// The machine's model.
     pub machine: String,
     /// What differs.
@@ -340,14 +342,17 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
 /// What peers have in common: the machine's model, and what was not seen of them; `None` where that makes no difference.
 type Kind<'t> = (&'t str, Option<&'t BTreeSet<String>>);
 
+/// A host, and the path of its capture.
+type Capture<'t> = (&'t str, &'t str);
+
 /// What differs from all other peers, or from at least nine of ten.
 fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
     // The kernel is compared by machine alone.
-    let mut groups: BTreeMap<Kind<'_>, Vec<(&str, &Features)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Kind<'_>, Vec<(Capture<'_>, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
         let Some(machine) = row.machine.as_deref() else { continue };
         for unseen in [None, Some(&features.unseen)] {
-            groups.entry((machine, unseen)).or_default().push((host, features));
+            groups.entry((machine, unseen)).or_default().push(((host, &row.input), features));
         }
     }
     groups.retain(|_, peers| peers.len() >= PEERS_MIN);
@@ -356,17 +361,21 @@ fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
         let names = peers.iter().flat_map(|(_, features)| features.told.keys());
         let names: BTreeSet<&String> = names.filter(|what| (*what == KERNEL) == unseen.is_none()).collect();
         for what in names {
-            let tells = |(host, features): &(&'t str, &'t Features)| Some((*host, features.value(what)?));
-            let values: Vec<(&str, &str)> = peers.iter().filter_map(tells).collect();
+            let tells =
+                |(capture, features): &(Capture<'t>, &'t Features)| Some((*capture, features.value(what)?));
+            let values: Vec<(Capture<'_>, &str)> = peers.iter().filter_map(tells).collect();
             let Some((usual, same)) = usual(&values) else { continue };
-            odd.extend(values.iter().filter(|(_, value)| *value != usual).map(|(host, value)| Odd {
-                host: (*host).to_owned(),
-                machine: machine.to_owned(),
-                what: what.clone(),
-                value: (*value).to_owned(),
-                usual: usual.to_owned(),
-                same,
-                peers: values.len(),
+            odd.extend(values.iter().filter(|(_, value)| *value != usual).map(|((host, input), value)| {
+                Odd {
+                    host: (*host).to_owned(),
+                    input: (*input).to_owned(),
+                    machine: machine.to_owned(),
+                    what: what.clone(),
+                    value: (*value).to_owned(),
+                    usual: usual.to_owned(),
+                    same,
+                    peers: values.len(),
+                }
             }));
         }
     }
@@ -374,7 +383,7 @@ fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
 }
 
 /// The value that all of some hosts have but one, or at least nine of ten, and how many have it; `None` of too few hosts.
-fn usual<'t>(values: &[(&str, &'t str)]) -> Option<(&'t str, usize)> {
+fn usual<'t>(values: &[(Capture<'_>, &'t str)]) -> Option<(&'t str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     values.iter().for_each(|(_, value)| *counts.entry(value).or_default() += 1);
     let (usual, same) = counts.into_iter().max_by_key(|(_, number)| *number)?;

@@ -370,7 +370,8 @@ fn the_report_names_the_odd_host_and_what_changed() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let (said, html) = (text(&output.stdout), fs::read_to_string(&page).unwrap());
-    for words in ["Fleet of 11 hosts", "1 no-capture", "9 of 10", "translated-lazy", "node9"] {
+    let odd = format!("node9; capture {}", captures.join("node9.tar.gz").display());
+    for words in ["Fleet of 11 hosts", "1 no-capture", "9 of 10", "translated-lazy", &odd] {
         assert!(said.contains(words) && html.contains(words), "{words}: {said}");
     }
     let report = document(&iotoll().args(["fleet", "report", "--json"]).arg(&out).output().unwrap(), 1);

@@ -82,13 +82,38 @@ fn add_odd(page: &mut Page, odd: &[Odd], length: Length) {
             0,
         );
     }
-    let shown = length.shown(odd.len(), ROWS_MAX);
-    for one in &odd[..shown] {
-        let Odd { host, machine, what, value, usual, same, peers } = one;
-        let words = format!("{what}: {value}; {same} of {peers} {machine} have {usual}");
-        page.bullet(format!("{}: {}", plain(host), plain(&words)));
+    let hosts = by_host(odd);
+    let shown = length.shown(hosts.len(), ROWS_MAX);
+    for (host, ways) in hosts.iter().take(shown) {
+        let Odd { input, machine, .. } = &odd[ways[0][0]];
+        page.bullet(format!("{} ({})", of_capture(host, input), plain(machine)));
+        for places in ways {
+            let Odd { value, usual, same, peers, .. } = &odd[places[0]];
+            let whats: Vec<String> = places.iter().map(|place| odd[*place].what.clone()).collect();
+            let words = format!("{value}; {same} of {peers} have {usual}");
+            page.prose(format!("{}: {}", names(&whats, length), plain(&words)), 4);
+        }
     }
-    add_rest(page, odd.len() - shown);
+    add_rest(page, hosts.len() - shown);
+}
+
+/// By host, the places of what differs, with those together that differ in the same way: what makes one adapter differ mostly makes others.
+fn by_host(odd: &[Odd]) -> BTreeMap<&str, Vec<Vec<usize>>> {
+    let mut hosts: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+    for (place, one) in odd.iter().enumerate() {
+        let way = |one: &Odd| (one.value.clone(), one.usual.clone(), one.same, one.peers);
+        let ways = hosts.entry(&one.host).or_default();
+        match ways.iter_mut().find(|places| way(&odd[places[0]]) == way(one)) {
+            Some(places) => places.push(place),
+            None => ways.push(vec![place]),
+        }
+    }
+    hosts
+}
+
+/// `host; capture PATH`, or the path alone of a host without a name.
+fn of_capture(host: &str, input: &str) -> String {
+    if host == input { plain(host) } else { format!("{}; capture {}", plain(host), plain(input)) }
 }
 
 fn add_findings(page: &mut Page, findings: &[FleetFinding], length: Length) {
@@ -105,8 +130,8 @@ fn add_findings(page: &mut Page, findings: &[FleetFinding], length: Length) {
     page.table(Table::with_wrapped_names("finding", &["severity", "hosts", "findings"], rows.collect()));
     add_rest(page, findings.len() - shown);
     page.remark(
-        "Below are the hosts of each, and the fixes that an inspection has for them; `iotoll inspect --from CAPTURE --explain` also has the \
-         evidence, and how to verify a fix. On a terminal those of notes need --full.",
+        "Below are the hosts of each, and the fixes that an inspection has for them; those of notes are folded. An inspection of the capture \
+         itself (`iotoll inspect --from CAPTURE --explain`) also has the evidence, and how to verify a fix.",
     );
     findings[..shown].iter().for_each(|one| page.push(Block::Details(fixes_of(one, length))));
 }
@@ -188,10 +213,9 @@ fn add_worst(page: &mut Page, hosts: &[FleetHost], length: Length) {
     let shown = length.shown(bad.len(), WORST_MAX);
     for one in &bad[..shown] {
         let FleetHost { host, input, critical, warnings, notes, .. } = one;
-        let capture = if host == input { String::new() } else { format!("; capture {}", plain(input)) };
         let found =
             format!("{critical} critical, {}, {}", count(*warnings, "warning"), count(*notes, "note"));
-        page.bullet(format!("{}: {found}{capture}", plain(host)));
+        page.bullet(format!("{found}: {}", of_capture(host, input)));
     }
     add_rest(page, bad.len() - shown);
 }
