@@ -102,7 +102,7 @@ fn reading_commands_change_nothing_and_use_no_network() {
         &["lab", "list"],
         &["lab", "show", &sheet],
         &["model", "run", &engine],
-        &["reproduce", "power-window"],
+        &["reproduce", "premapped"],
         &["blk", "list"],
         &["bench", "map"],
     ];

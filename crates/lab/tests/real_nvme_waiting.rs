@@ -25,7 +25,7 @@ use support::{Guest, GuestKernel, MODE, cache};
 const ADAPTER: &str = "0000:00:05.0";
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 1024;
-const READS: usize = 10_000;
+const READS: usize = 4_000;
 /// Reads that are in flight at once in the second half; one is in the first.
 const TOGETHER: usize = 8;
 const REQUESTS: u16 = 16;

@@ -14,10 +14,10 @@ mod overwrite;
 mod transfer;
 
 use guest::{SHELL, case, kernel, stripped, support};
-use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
+use std::{env, fs, thread};
 
 const DISK_BYTES: usize = 16 << 20;
 const UNTOUCHED: u8 = 0xee;
@@ -99,10 +99,27 @@ struct BootFailed;
 
 type SharedGuest<T> = OnceLock<Result<Option<T>, BootFailed>>;
 
+/// If no test is named, boots guests beside the one that tests wait for: the harness takes tests in the order of their names, and those of
+/// a module all wait for one guest.
+fn boot_side_by_side() {
+    static BEGUN: Once = Once::new();
+    let is_named = env::args().skip(1).any(|argument| !argument.starts_with('-'));
+    if is_named {
+        return;
+    }
+    BEGUN.call_once(|| {
+        thread::spawn(|| {
+            overwrite::guest();
+            transfer::guest();
+        });
+    });
+}
+
 /// Boots a guest for the first test that needs it, and returns its results to all of them. `None` if it can't boot here,
 /// which every test reports as skipped.
 fn shared<T>(guest: &'static SharedGuest<T>, boot: fn() -> Option<T>) -> Option<&'static T> {
     let mut is_first = false;
+    boot_side_by_side();
     let booted = guest.get_or_init(|| {
         is_first = true;
         catch_unwind(boot).map_err(|_| BootFailed)

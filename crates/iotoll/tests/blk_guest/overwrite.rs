@@ -29,7 +29,7 @@ fn tool(name: &str) -> Option<PathBuf> {
 }
 
 /// The results of the guest.
-struct Overwrite {
+pub(super) struct Overwrite {
     console: String,
     /// The host has the programs mdadm, lvm, cryptsetup and wipefs, whose cases ran.
     md: bool,
@@ -44,7 +44,7 @@ struct Overwrite {
 
 static GUEST: SharedGuest<Overwrite> = OnceLock::new();
 
-fn guest() -> Option<&'static Overwrite> {
+pub(super) fn guest() -> Option<&'static Overwrite> {
     shared(&GUEST, boot)
 }
 

@@ -12,14 +12,14 @@ const COMMAND_LINE: &str = "intel_iommu=on no_timer_check memmap=16M$0x10000000"
 const BYTES: usize = 256 << 10;
 
 /// The results of the guest.
-struct Transferred {
+pub(super) struct Transferred {
     console: String,
     is_disk_untouched: bool,
 }
 
 static GUEST: SharedGuest<Transferred> = OnceLock::new();
 
-fn guest() -> Option<&'static Transferred> {
+pub(super) fn guest() -> Option<&'static Transferred> {
     shared(&GUEST, boot)
 }
 

@@ -2,18 +2,8 @@
 //!
 //! A kind can be wrong in two ways: it says more than the run, or a row that should have it does not. Both are looked for.
 
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
+use crate::REPRODUCED;
 use model::{Curve, FigureKind, Part, Point, Reproduction};
-use std::sync::LazyLock;
-
-static REPRODUCED: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
-    std::thread::scope(|scope| {
-        let running: Vec<_> =
-            model::studies().map(|study| scope.spawn(|| model::reproduce(study).unwrap())).collect();
-        running.into_iter().map(|one| one.join().unwrap()).collect()
-    })
-});
 
 /// A part limits from this share of the time on.
 const LIMITS_FROM: f64 = 0.95;

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod figure_kinds;
+
 use model::{Chart, Curve, EvidenceShare, FigureKind, Point, Reproduction, Tally};
 use report::{Length, Stories, Style};
 use std::fmt::Write;
