@@ -1,6 +1,7 @@
 //! Where captures keep things: the folder of the host's root, and the kernel's log.
 
 use super::source::{Node, Refusal, Source};
+use crate::redact::row_of;
 
 /// Places of the kernel's log, best first. sosreports name the file after the command (sosreport/sos, plugins `kernel`, `logs`,
 /// `general`); what dmesg prints reaches further than what was saved at boot.
@@ -56,7 +57,7 @@ fn is_host(source: &dyn Source, prefix: &str) -> bool {
 }
 
 /// Folders of a sosreport's commands whose output is read; the last is that of `contrib/sos/iotoll.py`, to which links at the top lead.
-const SOS_FOLDERS: &[&str] = &["kernel", "general", "pci", "hardware", "iotoll"];
+const SOS_FOLDERS: &[&str] = &["kernel", "general", "host", "pci", "hardware", "iotoll"];
 
 /// Whether an inspection may ask for a path of an archive, whose host lies at its top or one folder below.
 /// Archives of hosts are mostly logs and package lists, which would only fill the memory.
@@ -84,7 +85,8 @@ fn is_wanted_of_host(path: &str) -> bool {
         // Where sosreports keep the end of a journal that was too long.
         "sos_strings" => rest.strip_suffix(".tailed").is_some_and(is_journal_name),
         "usr" => ["pci.ids", "release"].iter().any(|end| rest.ends_with(end)),
-        "etc" => rest.is_empty() || ["release", "_version"].iter().any(|end| rest.ends_with(end)),
+        // Links lead to files of other names.
+        "etc" => row_of(path).is_some() || ["release", "_version"].iter().any(|end| rest.ends_with(end)),
         "var" => matches!(rest, "" | "log") || rest.strip_prefix("log/").is_some_and(is_log_name),
         _ => false,
     }
