@@ -32,6 +32,10 @@ impl Place {
     fn line(file: &str, line: usize) -> Self {
         Self { file: Some(file.to_owned()), line: Some(line), expected: None }
     }
+
+    fn problem(TomlProblem { file, line, problem }: &TomlProblem) -> Self {
+        Self { expected: expected_of(problem), ..Self::line(file, *line) }
+    }
 }
 
 /// The arguments of an exception's class: its message, with all causes, and its place.
@@ -47,6 +51,11 @@ pub(crate) fn of_input(error: &InputError, file: &str) -> PyErr {
     class::InputError::new_err(arguments(error, place))
 }
 
+/// What the words of a deserialiser say was expected, if they do.
+fn expected_of(problem: &str) -> Option<String> {
+    Some(problem.split_once(", expected ")?.1.to_owned())
+}
+
 /// The exception for a study that can't be reproduced.
 pub(crate) fn of_study(error: &StudyError) -> PyErr {
     let expected = match error {
@@ -60,7 +69,7 @@ pub(crate) fn of_study(error: &StudyError) -> PyErr {
 /// The exception for a file that describes no experiment.
 pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
     let place = match error {
-        ExperimentError::Form(TomlProblem { file, line, .. }) => Place::line(file, *line),
+        ExperimentError::Form(problem) => Place::problem(problem),
         ExperimentError::Value { file, line, expected, .. } => {
             Place { expected: Some(expected.to_string()), ..Place::line(file, *line) }
         }
@@ -73,23 +82,26 @@ pub(crate) fn of_experiment(error: &ExperimentError) -> PyErr {
 pub(crate) fn of_changes(error: &TableError, file: &str, line: impl Fn(&str) -> usize) -> PyErr {
     let message = with_causes(error);
     match error {
-        TableError::Form(FieldProblem { field, .. }) => no_experiment(message, file, Some(line(field)), None),
+        TableError::Form(FieldProblem { field, problem }) => {
+            as_changed(message, file, line(field), expected_of(problem))
+        }
         TableError::Value { field, expected, .. } => {
-            no_experiment(message, file, Some(line(field)), Some(expected.to_string()))
+            as_changed(message, file, line(field), Some(expected.to_string()))
         }
     }
 }
 
-/// The exception for a description of a machine with something that is wrong in it, as `message` says.
-pub(crate) fn no_experiment(
-    message: String,
-    file: &str,
-    line: Option<usize>,
-    expected: Option<String>,
-) -> PyErr {
-    let message =
-        line.map_or_else(|| format!("{file}: {message}"), |line| format!("{file}:{line}: {message}"));
-    class::ExperimentError::new_err((message, Some(file.to_owned()), line, expected))
+/// The exception for a change that is wrong, of the field at this line.
+fn as_changed(message: String, file: &str, line: usize, expected: Option<String>) -> PyErr {
+    let message = format!("{file}:{line}, as changed: {message}");
+    class::ExperimentError::new_err((message, Some(file.to_owned()), Some(line), expected))
+}
+
+/// The exception for a change of a field that the machine has not.
+pub(crate) fn of_field(field: &str, file: &str) -> PyErr {
+    let expected = "one that the machine has; elements of a list are counted from 0";
+    let message = format!("{file}: {field} is no field; expected {expected}");
+    class::ExperimentError::new_err((message, Some(file.to_owned()), None::<usize>, Some(expected)))
 }
 
 /// The exception for an experiment whose jobs are wrong or whose simulation fails, and which errors call `file`.
@@ -106,7 +118,7 @@ pub(crate) fn of_run(error: &model::RunError, file: &str) -> PyErr {
 /// The exception for a plan with a mistake.
 pub(crate) fn of_plan(error: &PlanError) -> PyErr {
     let place = match error {
-        PlanError::Form(TomlProblem { file, line, .. }) => Place::line(file, *line),
+        PlanError::Form(problem) => Place::problem(problem),
         PlanError::Axes { file, line, expected, .. } => {
             Place { expected: Some(expected.clone()), ..Place::line(file, *line) }
         }

@@ -34,9 +34,7 @@ fn describe(
     let mut table = table.map_err(|error| failure::of_experiment(&error.into()))?;
     for (field, value) in changes {
         if !sweep::set_field(&mut table, &field, value) {
-            let expected = "one that the machine has; elements of a list are counted from 0";
-            let message = format!("{field} is no field; expected {expected}");
-            return Err(failure::no_experiment(message, file, None, Some(expected.to_owned())));
+            return Err(failure::of_field(&field, file));
         }
     }
     let changed = toml::to_string(&table).map_err(|error| failure::of_program(&error))?;

@@ -79,8 +79,11 @@ def test_what_is_no_host_is_an_error(tmp_path: Path) -> None:
         assert (type(copy), str(copy), copy.file) == (type(raised.value), str(raised.value), str(source))
     with pytest.raises(iotoll.errors.InputError, match="pasted text: .*no line of it was understood"):
         iotoll.inspect("nothing\nof a host\n")
-    with pytest.raises(TypeError):
-        iotoll.inspect(7)  # type: ignore[arg-type]
+    for source in (7, [str(empty)]):
+        with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not "):
+            iotoll.inspect(source)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a path, not an empty text"):
+        iotoll.inspect("")
 
 
 def test_rows_are_those_of_the_program(captures: Path, program: Program, tmp_path: Path) -> None:

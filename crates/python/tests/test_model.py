@@ -56,12 +56,16 @@ def test_changes_are_as_if_the_file_had_them(program: Program, tmp_path: Path) -
 def test_mistakes_in_a_description_have_their_line() -> None:
     text = (EXPERIMENTS / "engine.toml").read_text()
     line = text.splitlines().index("lanes = 8") + 1
-    for wrong, changes in ((text.replace("lanes = 8", "lanes = 99"), {}), (text, {"link.lanes": 99})):
+    written, changed = (text.replace("lanes = 8", "lanes = 99"), {}), (text, {"link.lanes": 99})
+    for (wrong, changes), where in ((written, ""), (changed, ", as changed")):
         with pytest.raises(iotoll.errors.ExperimentError, match="link.lanes is 99; expected 1 to 32") as raised:
             iotoll.model.run(wrong, **changes)
         error = raised.value
         assert (error.file, error.line, error.expected) == ("experiment.toml", line, "1 to 32")
-        assert str(error).startswith(f"experiment.toml:{line}: ")
+        assert str(error).startswith(f"experiment.toml:{line}{where}: ")
+    with pytest.raises(iotoll.errors.ExperimentError, match="unknown field `lane`") as raised:
+        iotoll.model.run(text.replace("lanes = 8", "lane = 8"))
+    assert (raised.value.line, "`lanes`" in str(raised.value.expected)) == (line, True)
     with pytest.raises(iotoll.errors.ExperimentError, match="duplicate key") as raised:
         iotoll.model.run("what = 1\nwhat = 2\n")
     assert raised.value.line == 2

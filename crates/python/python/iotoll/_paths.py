@@ -15,11 +15,14 @@ def path_list(paths: Paths) -> list[str]:
     """The paths as text. One path alone is no list of its letters."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
-    return [_text(path) for path in paths]
+    return [path_text(path) for path in paths]
 
 
-def _text(path: PathLike) -> str:
+def path_text(path: PathLike) -> str:
+    """A path as text. Raises TypeError for what is no path and for one in bytes, ValueError for an empty one."""
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"expected a path as str or os.PathLike[str], not {type(path).__name__}; os.fsdecode converts it")
+    if not text:
+        raise ValueError("expected a path, not an empty text")
     return text

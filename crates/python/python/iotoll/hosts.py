@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._optional import require
-from iotoll._paths import Paths, path_list
+from iotoll._paths import Paths, path_list, path_text
 from iotoll._toml import PathLike
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def inspect(source: Union[PathLike, bytes, None] = None, *, name: str = "pasted 
     if isinstance(source, str) and "\n" in source:
         # Characters that were no UTF-8 when Python read them become what they were.
         source = source.encode("utf-8", "surrogateescape")
+    elif source is not None and not isinstance(source, (bytes, bytearray)):
+        source = path_text(source)
     document: dict[str, Any] = json.loads(_iotoll.inspect(source, name))
     return document
 
