@@ -170,8 +170,8 @@ impl Capture {
             return Err(wrong(serde_json::Error::custom(format!("the schema is {schema:?}"))));
         }
         let inspected: Inspected = serde_json::from_slice(text).map_err(wrong)?;
-        if let Some(what) = inspected.wrong_word() {
-            return Err(wrong(serde_json::Error::custom(format!("{what} is no word of an inspection"))));
+        if let Some(wrong_word) = inspected.wrong_word() {
+            return Err(wrong(serde_json::Error::custom(wrong_word)));
         }
         let digest = hexadecimal(&Sha256::digest(&bytes));
         Ok(Self { digest, source: DOCUMENT.to_owned(), host_name: None, inspected })

@@ -62,15 +62,23 @@ pub(crate) struct Finding {
 }
 
 impl Inspected {
-    /// What is no word where every version of the program has one. Whoever wrote a document may have put a text there.
-    pub(crate) fn wrong_word(&self) -> Option<&'static str> {
-        let is_path = |adapter: &Adapter| is_word(&adapter.dma_path);
-        let is_finding =
-            |finding: &Finding| is_word(&finding.id) && SEVERITIES.contains(&finding.severity.as_str());
-        if !self.adapters.iter().all(is_path) {
-            return Some("an adapter's dma_path");
-        }
-        (!self.findings.iter().all(is_finding)).then_some("a finding's id or severity")
+    /// Which field is no word where every version of the program has one, and what was expected. Whoever wrote a document may have put a text
+    /// there, which is not shown.
+    pub(crate) fn wrong_word(&self) -> Option<String> {
+        let wrong = |field: String, is_right: bool, expected: &str| {
+            (!is_right).then(|| format!("{field} is another text; expected {expected}"))
+        };
+        let word = "a word of small letters, digits and hyphens";
+        let path = |(at, adapter): (usize, &Adapter)| {
+            wrong(format!("adapters[{at}].dma_path"), is_word(&adapter.dma_path), word)
+        };
+        let finding = |(at, finding): (usize, &Finding)| {
+            let is_known = SEVERITIES.contains(&finding.severity.as_str());
+            let severity = || wrong(format!("findings[{at}].severity"), is_known, &SEVERITIES.join(", "));
+            wrong(format!("findings[{at}].id"), is_word(&finding.id), word).or_else(severity)
+        };
+        let wrong_path = self.adapters.iter().enumerate().find_map(path);
+        wrong_path.or_else(|| self.findings.iter().enumerate().find_map(finding))
     }
 }
 

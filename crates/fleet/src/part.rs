@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// A file of a folder's tables that can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error("can't use {}; remove the files of this name in all tables, and what they have is inspected again", path.display())]
+#[error("can't use {}; {}", path.display(), problem.remedy())]
 pub struct PartError {
     /// The file.
     pub path: PathBuf,
@@ -61,6 +61,16 @@ pub enum PartProblem {
     /// It is no Parquet file.
     #[error("it is no table")]
     Parquet(#[from] ParquetError),
+}
+
+impl PartProblem {
+    /// What to do about it.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::Foreign => "move it out of the folder",
+            _ => "remove the files of this name in all tables, and what they have is inspected again",
+        }
+    }
 }
 
 /// The name of a shard's part with these files, in the order of [`Table::ALL`].

@@ -48,6 +48,8 @@ pub struct Summary {
     pub paths: Vec<PathCount>,
     /// Worst first, and most frequent first.
     pub findings: Vec<FleetFinding>,
+    /// Hosts that have enough others of the same machine, of which the same was not seen, to be compared with.
+    pub compared: usize,
     /// Hosts that differ from others of the same machine.
     pub odd: Vec<Odd>,
     /// What became different between captures of a host.
@@ -158,6 +160,7 @@ impl Summary {
             histories.iter().filter_map(|one| Some((one.host.as_str(), one.newest(&adapters)?))).collect();
         let all: Vec<(&str, &HostRow, Features)> =
             newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
+        let (compared, odd) = compare(&all);
         Self {
             hosts: newest.len(),
             captures: chosen.len(),
@@ -169,7 +172,8 @@ impl Summary {
             by_host: newest::all(&newest, &adapters, &findings),
             paths: paths(&newest, &adapters),
             findings: finding::all(&newest, &findings, made_by),
-            odd: odd(&all),
+            compared,
+            odd,
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
         }
     }
@@ -345,8 +349,8 @@ type Kind<'t> = (&'t str, Option<&'t BTreeSet<String>>);
 /// A host, and the path of its capture.
 type Capture<'t> = (&'t str, &'t str);
 
-/// What differs from all other peers, or from at least nine of ten.
-fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
+/// How many hosts have peers, and what differs from all other peers, or from at least nine of ten.
+fn compare<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> (usize, Vec<Odd>) {
     // The kernel is compared by machine alone.
     let mut groups: BTreeMap<Kind<'_>, Vec<(Capture<'_>, &Features)>> = BTreeMap::new();
     for (host, row, features) in all {
@@ -356,6 +360,8 @@ fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
         }
     }
     groups.retain(|_, peers| peers.len() >= PEERS_MIN);
+    let of_the_same = groups.iter().filter(|((_, unseen), _)| unseen.is_some());
+    let compared = of_the_same.map(|(_, peers)| peers.len()).sum();
     let mut odd = Vec::new();
     for ((machine, unseen), peers) in groups {
         let names = peers.iter().flat_map(|(_, features)| features.told.keys());
@@ -379,7 +385,7 @@ fn odd<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> Vec<Odd> {
             }));
         }
     }
-    odd
+    (compared, odd)
 }
 
 /// The value that all of some hosts have but one, or at least nine of ten, and how many have it; `None` of too few hosts.

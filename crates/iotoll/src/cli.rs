@@ -32,7 +32,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Print reports in full, not only their first 1,900 lines
+    /// Print reports in full: all rows, and more than 1,900 lines
     #[arg(long, global = true)]
     pub(crate) full: bool,
 }
@@ -229,7 +229,7 @@ pub(crate) enum FleetCommand {
 Examples:
   iotoll fleet report fleet
   iotoll fleet report fleet --html fleet.html
-  iotoll fleet report fleet --json | jq -r '.findings[] | .id + \": \" + (.hosts | join(\" \"))'
+  iotoll fleet report fleet --json | jq -ac '.findings[] | [.id, .hosts]'
 
 Exit status: 0 if there are no findings and no odd hosts; 1 if there are; 2 on errors.")]
 pub(crate) struct FleetReport {

@@ -30,7 +30,11 @@ impl PendingFile {
     /// Creates a temporary file in the folder of its final path.
     pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
         let unnamed = open_unnamed(folder).map(|file| Self { file, folder: folder.to_owned(), name: None });
-        unnamed.or_else(|_| Self::create_named(folder))
+        unnamed.or_else(|unnamed| {
+            let named = Self::create_named(folder);
+            // The error of a temporary name has that name.
+            named.map_err(|named| if named.kind() == unnamed.kind() { unnamed } else { named })
+        })
     }
 
     /// Creates a temporary file with a random name.

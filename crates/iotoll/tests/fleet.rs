@@ -144,12 +144,34 @@ fn a_capture_has_one_digest_however_it_is_packed() {
     let unpacked = folder.path().join("host");
     let archive = File::open(Path::new(CAPTURES).join("x86-vtd-lazy.tar.gz")).unwrap();
     tar::Archive::new(flate2::read::GzDecoder::new(archive)).unpack(&unpacked).unwrap();
+    // As sosreports have them.
+    for (file, text) in
+        [("sos_commands/host/hostname", "web02\n"), ("etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet\"\n")]
+    {
+        fs::create_dir_all(unpacked.join(file).parent().unwrap()).unwrap();
+        fs::write(unpacked.join(file), text).unwrap();
+    }
+    std::os::unix::fs::symlink("sos_commands/host/hostname", unpacked.join("hostname")).unwrap();
+    let packed = |name: &str, top: &str| {
+        let path = folder.path().join(name);
+        let mut archive = tar::Builder::new(File::create(&path).unwrap());
+        archive.follow_symlinks(false);
+        archive.append_dir_all(top, &unpacked).unwrap();
+        archive.finish().unwrap();
+        path
+    };
+    let paths = [packed("top.tar", ""), packed("below.tar", "sosreport-web02"), unpacked.clone()];
     let out = folder.path().join("out");
-    let paths = [&unpacked, &Path::new(CAPTURES).join("x86-vtd-lazy.tar.gz")];
-    assert_eq!(counts(&paths.map(PathBuf::as_path), &out, &[], 0)[2], 2);
+    assert_eq!(counts(&paths.each_ref().map(PathBuf::as_path), &out, &[], 0)[2], 3);
     let hosts = rows(&out, "hosts");
-    assert_eq!(hosts[0]["capture"], hosts[1]["capture"]);
-    assert_ne!(hosts[0]["input"], hosts[1]["input"]);
+    for host in &hosts {
+        assert_eq!(
+            (&host["capture"], host["host_name"].as_str()),
+            (&hosts[0]["capture"], "web02"),
+            "{}",
+            host["input"]
+        );
+    }
 }
 
 #[test]
@@ -193,6 +215,12 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
         assert_eq!(row["kind"], kind, "{row:?}");
         assert!(row["what"].len() > row["input"].len(), "{row:?}");
     }
+    let of_author = errors.iter().find(|row| row["input"].ends_with("hostile.json")).unwrap();
+    assert!(
+        of_author["what"].contains("findings[0].id is another text; expected a word of small letters")
+            && !of_author["what"].contains("rm"),
+        "{of_author:?}"
+    );
     // They are not read again, until their rows are removed.
     assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [14, 14, 0, 0]);
     fs::remove_dir_all(out.join("errors")).unwrap();
@@ -371,7 +399,8 @@ fn the_report_names_the_odd_host_and_what_changed() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let (said, html) = (text(&output.stdout), fs::read_to_string(&page).unwrap());
     let odd = format!("node9; capture {}", captures.join("node9.tar.gz").display());
-    for words in ["Fleet of 11 hosts", "1 no-capture", "9 of 10", "translated-lazy", &odd] {
+    let compared = "Adapters and findings of 10 of 11 hosts were compared";
+    for words in ["Fleet of 11 hosts", "1 no-capture", "9 of 10", "translated-lazy", compared, &odd] {
         assert!(said.contains(words) && html.contains(words), "{words}: {said}");
     }
     let report = document(&iotoll().args(["fleet", "report", "--json"]).arg(&out).output().unwrap(), 1);
@@ -391,6 +420,14 @@ fn the_report_names_the_odd_host_and_what_changed() {
     let fix = fixes.iter().find(|fix| fix["commands"] == finding["commands"]).unwrap();
     assert_eq!((&fix["fix"], &fix["risk"]), (&finding["fix"], &finding["risk"]));
     assert!(fix["hosts"].as_array().unwrap().contains(&"power".into()), "{fix}");
+    // Without a run's list of inputs, nothing tells whether it came to its end.
+    fs::remove_file(out.join("all.inputs")).unwrap();
+    let output = iotoll().args(["fleet", "report"]).arg(&out).output().unwrap();
+    assert!(text(&output.stdout).contains("all.inputs, is missing or damaged"), "{}", text(&output.stdout));
+    let page = folder.path().join("absent/fleet.html");
+    let refused = iotoll().args(["fleet", "report"]).arg(&out).arg("--html").arg(&page).output().unwrap();
+    let said = format!("iotoll: can't write {}: No such file or directory (os error 2)\n", page.display());
+    assert_eq!((refused.status.code(), text(&refused.stderr)), (Some(2), said));
     let gone = iotoll().args(["fleet", "report"]).arg(folder.path().join("gone")).output().unwrap();
     assert_eq!(gone.status.code(), Some(2));
 }

@@ -33,7 +33,7 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
     page.facts(facts(summary), NAMES);
     add_findings(&mut page, &summary.findings, length);
     add_worst(&mut page, &summary.by_host, length);
-    add_odd(&mut page, &summary.odd, length);
+    add_odd(&mut page, summary, length);
     add_paths(&mut page, &summary.paths, length);
     add_changes(&mut page, &summary.changes, day, length);
     add_errors(&mut page, &summary.errors, length);
@@ -50,6 +50,10 @@ fn facts(summary: &Summary) -> Vec<Fact> {
             grouped(found as u64)
         );
         facts.push(Fact::known("inputs", &words));
+    }
+    if summary.inputs.is_none() {
+        let words = "not known: the list that a run keeps of them, all.inputs, is missing or damaged, so some may have no rows yet";
+        facts.push(Fact::known("inputs", words));
     }
     facts.push(Fact::known("captures", &grouped(summary.captures as u64)));
     let hosts = |number: usize| count(number, "host");
@@ -74,14 +78,19 @@ fn errors_by_kind(errors: &[Failure]) -> String {
     if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }
 }
 
-fn add_odd(page: &mut Page, odd: &[Odd], length: Length) {
+fn add_odd(page: &mut Page, summary: &Summary, length: Length) {
+    let Summary { odd, compared, hosts, .. } = summary;
     page.heading("Hosts that differ from others of the same machine");
-    if odd.is_empty() {
-        return page.prose(
-            "None. Where five hosts or more are of one machine, they are alike, or more than one in ten differs.",
-            0,
-        );
-    }
+    let found = if odd.is_empty() { "None. " } else { "" };
+    page.prose(
+        format!(
+            "{found}Adapters and findings of {} of {} were compared: where five or more are of one machine, and the same was not seen of them. \
+             One is named if all others are alike, or at least nine of ten.",
+            grouped(*compared as u64),
+            count(*hosts, "host")
+        ),
+        0,
+    );
     let hosts = by_host(odd);
     let shown = length.shown(hosts.len(), ROWS_MAX);
     for (host, ways) in hosts.iter().take(shown) {

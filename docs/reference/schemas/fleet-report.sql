@@ -4,6 +4,7 @@ CREATE TABLE "fleet_report" AS SELECT * FROM read_json('fleet-report.ndjson', co
     "by_host": 'STRUCT("adapters" BIGINT, "critical" BIGINT, "host" VARCHAR, "input" VARCHAR, "machine" VARCHAR, "modified_us" BIGINT, "notes" BIGINT, "warnings" BIGINT)[]',
     "captures": 'BIGINT',
     "changes": 'STRUCT("after" VARCHAR, "before" VARCHAR, "host" VARCHAR, "modified_us" BIGINT, "what" VARCHAR)[]',
+    "compared": 'BIGINT',
     "errors": 'STRUCT("input" VARCHAR, "kind" VARCHAR, "what" VARCHAR)[]',
     "findings": 'STRUCT("findings" BIGINT, "fixes" STRUCT("addresses" VARCHAR[], "commands" VARCHAR[], "findings" BIGINT, "fix" VARCHAR, "hosts" VARCHAR[], "risk" VARCHAR, "what" VARCHAR, "what_of" VARCHAR)[], "hosts" VARCHAR[], "id" VARCHAR, "severity" VARCHAR)[]',
     "hosts": 'BIGINT',

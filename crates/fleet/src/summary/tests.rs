@@ -35,6 +35,7 @@ fn the_odd_one_out_is_found_among_its_peers() {
     let [odd] = &summary.odd[..] else { panic!("{:?}", summary.odd) };
     assert_eq!((odd.host.as_str(), odd.value.as_str()), ("strict", "1 translated-strict"));
     assert_eq!((odd.usual.as_str(), odd.same, odd.peers), ("1 identity", 9, 10));
+    assert_eq!((odd.input.as_str(), summary.compared), ("strict-0.tar", 10));
     // A second one of ten, and there is nothing usual.
     add(&mut tables, "host8", &["identity", "translated-strict"]);
     assert_eq!(Summary::of(&tables, "now").odd, []);
@@ -42,7 +43,7 @@ fn the_odd_one_out_is_found_among_its_peers() {
     let mut few = Tables::default();
     (0..3).for_each(|host| add(&mut few, &format!("host{host}"), &["identity"]));
     add(&mut few, "strict", &["translated-strict"]);
-    assert_eq!(Summary::of(&few, "now").odd, []);
+    assert_eq!((Summary::of(&few, "now").odd, Summary::of(&few, "now").compared), (vec![], 0));
     add(&mut few, "host3", &["identity"]);
     assert_eq!(Summary::of(&few, "now").odd.len(), 1);
 }
