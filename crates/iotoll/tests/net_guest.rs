@@ -5,7 +5,7 @@
 
 mod guest;
 
-use guest::support::{Guest, skip};
+use guest::support::{Guest, skip, takes_too_long};
 use guest::{SHELL, case, kernel, stripped, tool};
 use serde_json::Value;
 use std::fs;
@@ -21,6 +21,9 @@ const DEVICES: &str = "-device intel-iommu,intremap=on -netdev hubport,hubid=0,i
 
 #[test]
 fn two_adapters_of_a_guest_are_measured_in_strict_and_lazy_mode() {
+    if takes_too_long() {
+        return;
+    }
     let Some((cache, kernel)) = kernel() else { return };
     // busybox moves no interface into another network namespace.
     let Some(ip) = tool("ip") else { return skip("no `ip` here, which iproute2 brings") };

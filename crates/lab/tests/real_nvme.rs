@@ -24,7 +24,7 @@ use lab::{
     kernel::{Cache, Kernel, Series},
 };
 use std::{env, fs};
-use support::{Guest, GuestKernel, MODE, cache};
+use support::{Guest, GuestKernel, MODE, cache, takes_too_long};
 
 /// PCI address of the controller.
 const ADAPTER: &str = "0000:00:05.0";
@@ -55,6 +55,9 @@ fn a_disk_is_written_through_vfio_and_rebound() {
 
 #[test]
 fn a_disk_is_written_through_iommufd() {
+    if takes_too_long() {
+        return;
+    }
     let Some(cache) = cache() else { return };
     let Some(kernel) = GuestKernel::Ubuntu("ubuntu").find(&cache, Arch::X86) else { return };
     check(&cache, &kernel, &["vfio_pci", "vfio_iommu_type1", "iommufd", "nvme"], &["iommufd"]);

@@ -416,6 +416,9 @@ fn bounce_buffers_are_counted() {
 /// Programs are detached and attached again, so that watching takes no more than a share of a core. In pauses no function has one.
 #[test]
 fn a_part_of_the_reads_is_counted() {
+    if takes_too_long() {
+        return;
+    }
     let (seconds, max_cores) = (100, 0.15);
     let count = "busybox wc -l < /sys/kernel/tracing/enabled_functions";
     let script = format!(

@@ -37,7 +37,7 @@ pub(crate) struct Guest<'a> {
 
 pub(crate) use guest_kernel::{GuestKernel, cache};
 #[allow(unused_imports, reason = "not every test program uses both")]
-pub(crate) use skip::{skip, skip_part};
+pub(crate) use skip::{skip, skip_part, takes_too_long};
 
 /// The environment variable that tells the test program in the guest what to test.
 pub(crate) const MODE: &str = "IOTOLL_TEST_MODE";
