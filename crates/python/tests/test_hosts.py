@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import iotoll
 import pytest
@@ -79,9 +80,10 @@ def test_what_is_no_host_is_an_error(tmp_path: Path) -> None:
         assert (type(copy), str(copy), copy.file) == (type(raised.value), str(raised.value), str(source))
     with pytest.raises(iotoll.errors.InputError, match="pasted text: .*no line of it was understood"):
         iotoll.inspect("nothing\nof a host\n")
-    for source in (7, [str(empty)]):
+    no_sources: tuple[Any, ...] = (7, [str(empty)])
+    for no_source in no_sources:
         with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not "):
-            iotoll.inspect(source)  # type: ignore[arg-type]
+            iotoll.inspect(no_source)
     with pytest.raises(ValueError, match="expected a path, not an empty text"):
         iotoll.inspect("")
 

@@ -56,8 +56,9 @@ def test_changes_are_as_if_the_file_had_them(program: Program, tmp_path: Path) -
 def test_mistakes_in_a_description_have_their_line() -> None:
     text = (EXPERIMENTS / "engine.toml").read_text()
     line = text.splitlines().index("lanes = 8") + 1
-    written, changed = (text.replace("lanes = 8", "lanes = 99"), {}), (text, {"link.lanes": 99})
-    for (wrong, changes), where in ((written, ""), (changed, ", as changed")):
+    written = text.replace("lanes = 8", "lanes = 99")
+    changes: dict[str, Any]
+    for wrong, changes, where in ((written, {}, ""), (text, {"link.lanes": 99}, ", as changed")):
         with pytest.raises(iotoll.errors.ExperimentError, match="link.lanes is 99; expected 1 to 32") as raised:
             iotoll.model.run(wrong, **changes)
         error = raised.value
