@@ -65,20 +65,17 @@ impl Inspected {
     /// Which field is no word where every version of the program has one, and what was expected. Whoever wrote a document may have put a text
     /// there, which is not shown.
     pub(crate) fn wrong_word(&self) -> Option<String> {
-        let wrong = |field: String, is_right: bool, expected: &str| {
-            (!is_right).then(|| format!("{field} is another text; expected {expected}"))
-        };
-        let word = "a word of small letters, digits and hyphens";
-        let path = |(at, adapter): (usize, &Adapter)| {
-            wrong(format!("adapters[{at}].dma_path"), is_word(&adapter.dma_path), word)
-        };
-        let finding = |(at, finding): (usize, &Finding)| {
-            let is_known = SEVERITIES.contains(&finding.severity.as_str());
-            let severity = || wrong(format!("findings[{at}].severity"), is_known, &SEVERITIES.join(", "));
-            wrong(format!("findings[{at}].id"), is_word(&finding.id), word).or_else(severity)
-        };
-        let wrong_path = self.adapters.iter().enumerate().find_map(path);
-        wrong_path.or_else(|| self.findings.iter().enumerate().find_map(finding))
+        const WORD: &str = "a word of small letters, digits and hyphens";
+        let (adapters, findings) = (&self.adapters, &self.findings);
+        let is_known = |severity: &str| SEVERITIES.contains(&severity);
+        if let Some(at) = adapters.iter().position(|adapter| !is_word(&adapter.dma_path)) {
+            return Some(format!("adapters[{at}].dma_path is another text; expected {WORD}"));
+        }
+        if let Some(at) = findings.iter().position(|finding| !is_word(&finding.id)) {
+            return Some(format!("findings[{at}].id is another text; expected {WORD}"));
+        }
+        let at = findings.iter().position(|finding| !is_known(&finding.severity))?;
+        Some(format!("findings[{at}].severity is another text; expected {}", SEVERITIES.join(", ")))
     }
 }
 

@@ -158,8 +158,7 @@ impl Summary {
         };
         let newest: Vec<(&str, &HostRow)> =
             histories.iter().filter_map(|one| Some((one.host.as_str(), one.newest(&adapters)?))).collect();
-        let all: Vec<(&str, &HostRow, Features)> =
-            newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
+        let all: Vec<Peer<'_>> = newest.iter().map(|(host, row)| (*host, *row, features(row))).collect();
         let (compared, odd) = compare(&all);
         Self {
             hosts: newest.len(),
@@ -346,17 +345,18 @@ fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> V
 /// What peers have in common: the machine's model, and what was not seen of them; `None` where that makes no difference.
 type Kind<'t> = (&'t str, Option<&'t BTreeSet<String>>);
 
-/// A host, and the path of its capture.
-type Capture<'t> = (&'t str, &'t str);
+/// A host, its newest capture, and what that tells.
+type Peer<'t> = (&'t str, &'t HostRow, Features);
 
 /// How many hosts have peers, and what differs from all other peers, or from at least nine of ten.
-fn compare<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> (usize, Vec<Odd>) {
+fn compare(all: &[Peer<'_>]) -> (usize, Vec<Odd>) {
     // The kernel is compared by machine alone.
-    let mut groups: BTreeMap<Kind<'_>, Vec<(Capture<'_>, &Features)>> = BTreeMap::new();
-    for (host, row, features) in all {
+    let mut groups: BTreeMap<Kind<'_>, Vec<&Peer<'_>>> = BTreeMap::new();
+    for peer in all {
+        let (_, row, features) = peer;
         let Some(machine) = row.machine.as_deref() else { continue };
         for unseen in [None, Some(&features.unseen)] {
-            groups.entry((machine, unseen)).or_default().push(((host, &row.input), features));
+            groups.entry((machine, unseen)).or_default().push(peer);
         }
     }
     groups.retain(|_, peers| peers.len() >= PEERS_MIN);
@@ -364,24 +364,22 @@ fn compare<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> (usize, Vec<Odd>)
     let compared = of_the_same.map(|(_, peers)| peers.len()).sum();
     let mut odd = Vec::new();
     for ((machine, unseen), peers) in groups {
-        let names = peers.iter().flat_map(|(_, features)| features.told.keys());
+        let names = peers.iter().flat_map(|(_, _, features)| features.told.keys());
         let names: BTreeSet<&String> = names.filter(|what| (*what == KERNEL) == unseen.is_none()).collect();
         for what in names {
-            let tells =
-                |(capture, features): &(Capture<'t>, &'t Features)| Some((*capture, features.value(what)?));
-            let values: Vec<(Capture<'_>, &str)> = peers.iter().filter_map(tells).collect();
+            let values: Vec<(&Peer<'_>, &str)> =
+                peers.iter().filter_map(|peer| Some((*peer, peer.2.value(what)?))).collect();
             let Some((usual, same)) = usual(&values) else { continue };
-            odd.extend(values.iter().filter(|(_, value)| *value != usual).map(|((host, input), value)| {
-                Odd {
-                    host: (*host).to_owned(),
-                    input: (*input).to_owned(),
-                    machine: machine.to_owned(),
-                    what: what.clone(),
-                    value: (*value).to_owned(),
-                    usual: usual.to_owned(),
-                    same,
-                    peers: values.len(),
-                }
+            let others = values.iter().filter(|(_, value)| *value != usual);
+            odd.extend(others.map(|((host, row, _), value)| Odd {
+                host: (*host).to_owned(),
+                input: row.input.clone(),
+                machine: machine.to_owned(),
+                what: what.clone(),
+                value: (*value).to_owned(),
+                usual: usual.to_owned(),
+                same,
+                peers: values.len(),
             }));
         }
     }
@@ -389,7 +387,7 @@ fn compare<'t>(all: &'t [(&'t str, &'t HostRow, Features)]) -> (usize, Vec<Odd>)
 }
 
 /// The value that all of some hosts have but one, or at least nine of ten, and how many have it; `None` of too few hosts.
-fn usual<'t>(values: &[(Capture<'_>, &'t str)]) -> Option<(&'t str, usize)> {
+fn usual<'t>(values: &[(&Peer<'_>, &'t str)]) -> Option<(&'t str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     values.iter().for_each(|(_, value)| *counts.entry(value).or_default() += 1);
     let (usual, same) = counts.into_iter().max_by_key(|(_, number)| *number)?;

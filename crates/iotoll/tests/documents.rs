@@ -32,7 +32,7 @@ const LINES: [&str; 24] = [
     "lab diff --json data/tolls/arm-smmu-strict.json data/tolls/arm-no-iommu.json",
     "compare --json data/tolls/x86-vtd-lazy.json data/tolls/x86-vtd-strict.json",
     "compare --json crates/compare/tests/documents/strict.json crates/compare/tests/documents/lazy.json",
-    "bench iova --json --scenario pairs,held,drift --rounds 2 --pairs 200 --threads 1,2",
+    "bench iova --json --scenario pairs,held,handoff,network,storage,bursts,drift --rounds 2 --pairs 200 --threads 1,2",
     "bench map --json --rounds 1 --round-ms 1",
     "bench map --json --rounds 2 --pairs 200 --threads 1,2",
     "bench memtype --json --rounds 1 --round-ms 1",

@@ -164,6 +164,8 @@ fn a_capture_has_one_digest_however_it_is_packed() {
     let out = folder.path().join("out");
     assert_eq!(counts(&paths.each_ref().map(PathBuf::as_path), &out, &[], 0)[2], 3);
     let hosts = rows(&out, "hosts");
+    let inputs: BTreeSet<&String> = hosts.iter().map(|host| &host["input"]).collect();
+    assert_eq!((hosts.len(), inputs.len()), (3, 3));
     for host in &hosts {
         assert_eq!(
             (&host["capture"], host["host_name"].as_str()),

@@ -43,17 +43,20 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
 /// How much was read.
 fn facts(summary: &Summary) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some(found) = summary.inputs.filter(|_| !summary.unread.is_empty()) {
-        let words = format!(
-            "{} of the {} that the last run found were not read, and are on no page: run `iotoll fleet` again, or its other shards",
-            grouped(summary.unread.len() as u64),
-            grouped(found as u64)
-        );
-        facts.push(Fact::known("inputs", &words));
-    }
-    if summary.inputs.is_none() {
-        let words = "not known: the list that a run keeps of them, all.inputs, is missing or damaged, so some may have no rows yet";
-        facts.push(Fact::known("inputs", words));
+    match summary.inputs {
+        None => {
+            let words = "not known: the list that a run keeps of them, all.inputs, is missing or damaged, so some may have no rows yet";
+            facts.push(Fact::known("inputs", words));
+        }
+        Some(found) if !summary.unread.is_empty() => {
+            let words = format!(
+                "{} of the {} that the last run found were not read, and are on no page: run `iotoll fleet` again, or its other shards",
+                grouped(summary.unread.len() as u64),
+                grouped(found as u64)
+            );
+            facts.push(Fact::known("inputs", &words));
+        }
+        Some(_) => {}
     }
     facts.push(Fact::known("captures", &grouped(summary.captures as u64)));
     let hosts = |number: usize| count(number, "host");
@@ -94,11 +97,11 @@ fn add_odd(page: &mut Page, summary: &Summary, length: Length) {
     let hosts = by_host(odd);
     let shown = length.shown(hosts.len(), ROWS_MAX);
     for (host, ways) in hosts.iter().take(shown) {
-        let Odd { input, machine, .. } = &odd[ways[0][0]];
+        let Odd { input, machine, .. } = ways[0][0];
         page.bullet(format!("{} ({})", of_capture(host, input), plain(machine)));
-        for places in ways {
-            let Odd { value, usual, same, peers, .. } = &odd[places[0]];
-            let whats: Vec<String> = places.iter().map(|place| odd[*place].what.clone()).collect();
+        for alike in ways {
+            let Odd { value, usual, same, peers, .. } = alike[0];
+            let whats: Vec<String> = alike.iter().map(|one| one.what.clone()).collect();
             let words = format!("{value}; {same} of {peers} have {usual}");
             page.prose(format!("{}: {}", names(&whats, length), plain(&words)), 4);
         }
@@ -106,15 +109,17 @@ fn add_odd(page: &mut Page, summary: &Summary, length: Length) {
     add_rest(page, hosts.len() - shown);
 }
 
-/// By host, the places of what differs, with those together that differ in the same way: what makes one adapter differ mostly makes others.
-fn by_host(odd: &[Odd]) -> BTreeMap<&str, Vec<Vec<usize>>> {
-    let mut hosts: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
-    for (place, one) in odd.iter().enumerate() {
-        let way = |one: &Odd| (one.value.clone(), one.usual.clone(), one.same, one.peers);
+/// What differs by host, with that together which differs in the same way: what makes one adapter differ mostly makes others.
+fn by_host(odd: &[Odd]) -> BTreeMap<&str, Vec<Vec<&Odd>>> {
+    let is_alike = |one: &Odd, other: &Odd| {
+        (&one.value, &one.usual, one.same, one.peers) == (&other.value, &other.usual, other.same, other.peers)
+    };
+    let mut hosts: BTreeMap<&str, Vec<Vec<&Odd>>> = BTreeMap::new();
+    for one in odd {
         let ways = hosts.entry(&one.host).or_default();
-        match ways.iter_mut().find(|places| way(&odd[places[0]]) == way(one)) {
-            Some(places) => places.push(place),
-            None => ways.push(vec![place]),
+        match ways.iter_mut().find(|alike| is_alike(alike[0], one)) {
+            Some(alike) => alike.push(one),
+            None => ways.push(vec![one]),
         }
     }
     hosts

@@ -191,7 +191,7 @@ fn begun_anew<'p>(path: &'p [&'static Function]) -> &'p [&'static Function] {
     let is_without_repetition =
         |part: &[&Function]| (1..part.len()).all(|place| !part[..place].contains(&part[place]));
     let begin = (0..path.len()).find(|place| is_repeated(*place) && is_without_repetition(&path[*place..]));
-    &path[begin.unwrap_or_default()..]
+    begin.map_or(path, |begin| &path[begin..])
 }
 
 /// Calls by action. Kernel functions of one action call each other, so only the outermost counts.
