@@ -18,6 +18,8 @@ const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const DOCUMENT: &str = "document";
 /// The kind of error of an encrypted file.
 pub(crate) const ENCRYPTED: &str = "encrypted";
+/// The kind of error of what is no capture.
+const NO_CAPTURE: &str = "no-capture";
 /// Letters of a document's schema that an error shows.
 const SCHEMA_SHOWN_MAX: usize = 100;
 /// Bytes that are looked at to tell a document from an archive or a text.
@@ -82,15 +84,26 @@ impl InputError {
     /// A stable word for its kind.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Open(OpenError::Archive { source: ArchiveError::Damaged { .. }, .. }) => "damaged",
-            Self::Open(_) => "no-capture",
+            Self::Open(OpenError::Io { .. }) | Self::Io { .. } => "unreadable",
+            Self::Open(OpenError::Archive { source, .. }) => word_of(source),
+            Self::Open(_) => NO_CAPTURE,
             Self::Encrypted { .. } => ENCRYPTED,
-            Self::Io { .. } => "unreadable",
             Self::NoDocument { .. } => "no-document",
             Self::Model { .. } => "model",
             Self::NoFacts { .. } => "no-facts",
             Self::Panic { .. } => "program",
         }
+    }
+}
+
+fn word_of(error: &ArchiveError) -> &'static str {
+    match error {
+        ArchiveError::Damaged { .. } => "damaged",
+        ArchiveError::TooManyMembers
+        | ArchiveError::TooLarge { .. }
+        | ArchiveError::RatioTooHigh { .. }
+        | ArchiveError::TextTooLarge { .. } => "too-large",
+        _ => NO_CAPTURE,
     }
 }
 

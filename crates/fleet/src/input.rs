@@ -1,9 +1,9 @@
 //! Captures among files and folders.
 
+use host::tree::path_text;
 use std::cmp::Ordering;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -141,11 +141,6 @@ impl Input {
 
     /// The path as text. A byte that is no UTF-8 is its number, as `\xf4`, so that two paths have two names.
     pub fn name(&self) -> String {
-        let mut name = String::new();
-        for chunk in self.path.as_os_str().as_bytes().utf8_chunks() {
-            name.push_str(chunk.valid());
-            name.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
-        }
-        name
+        path_text(&self.path)
     }
 }

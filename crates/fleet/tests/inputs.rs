@@ -61,9 +61,14 @@ fn paths_that_are_no_utf_8_have_a_name_each() {
         let name = [b"h".as_slice(), &[byte], b"te.tar"].concat();
         fs::write(folder.path().join(OsStr::from_bytes(&name)), "x").unwrap();
     }
-    let names: Vec<_> = Inputs::find([folder.path()]).found.iter().map(Input::name).collect();
+    let inputs = Inputs::find([folder.path()]).found;
+    let names: Vec<_> = inputs.iter().map(Input::name).collect();
     let [first, second] = names.as_slice() else { panic!("{names:?}") };
     assert!(first.ends_with("/h\\xe2te.tar") && second.ends_with("/h\\xf4te.tar"), "{names:?}");
+    for (input, name) in inputs.into_iter().zip(&names) {
+        let error = Inspected::read(input, "test").error().unwrap().to_string();
+        assert!(error.starts_with(name), "{error}");
+    }
 }
 
 /// The file that it was made of is not there: it is no signature.

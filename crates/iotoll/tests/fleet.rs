@@ -189,10 +189,12 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
     let hostile =
         text(&inspected.unwrap().stdout).replacen("\"id\": \"power", "\"id\": \"run `rm` as root", 1);
     assert!(hostile.contains("run `rm`"));
+    let large = vec![b'\n'; (64 << 20) + 1];
     let bad = [
         ("hostile.json", hostile.as_bytes(), "no-document"),
         ("cut.tar.gz", &whole[..whole.len() / 2], "damaged"),
         ("empty", b"", "no-capture"),
+        ("large.log", &large, "too-large"),
         ("other.json", b" {\"schema\": \"other/1\"}", "no-document"),
         ("half.json", b"{\"schema\": \"iotoll.inspect/2\", \"host\": ", "no-document"),
         ("lacks.json", b"{\"schema\": \"iotoll.inspect/2\"}", "no-document"),
@@ -224,9 +226,9 @@ fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
         "{of_author:?}"
     );
     // They are not read again, until their rows are removed.
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [14, 14, 0, 0]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [15, 15, 0, 0]);
     fs::remove_dir_all(out.join("errors")).unwrap();
-    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [14, 5, 0, 9]);
+    assert_eq!(counts(&[&fleet_folder], &out, &[], 1), [15, 5, 0, 10]);
     assert_eq!(rows(&out, "errors").len(), errors.len());
 }
 

@@ -4,7 +4,7 @@ use crate::interruptible::{self, Interrupt};
 use crate::{MADE_BY, failure};
 use fleet::InputError;
 use host::Tree;
-use host::tree::Evidence;
+use host::tree::{Evidence, path_text};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) fn inspect(py: Python<'_>, source: Option<Source>, name: String) -> P
     let shown = match &source {
         None => "/".to_owned(),
         Some(Source::Bytes(_)) => name,
-        Some(Source::Path(path)) => path.display().to_string(),
+        Some(Source::Path(path)) => path_text(path),
     };
     let file = shown.clone();
     let document = interruptible::run(py, move |interrupt| {

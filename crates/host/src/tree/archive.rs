@@ -73,10 +73,10 @@ pub enum ArchiveError {
         bytes_max: u64,
     },
     /// More members than a host has files.
-    #[error("more than {MEMBERS_MAX} members; unpack it and point --from at the folder")]
+    #[error("more than {MEMBERS_MAX} members; unpack it and give the folder")]
     TooManyMembers,
     /// Unpacks to more than is sensible, or holds more than is kept in memory.
-    #[error("unpacks to more than {bytes_max} bytes; unpack it and point --from at the folder")]
+    #[error("unpacks to more than {bytes_max} bytes; unpack it and give the folder")]
     TooLarge {
         /// The limit that was hit.
         bytes_max: u64,
@@ -84,7 +84,7 @@ pub enum ArchiveError {
     /// It unpacks to far more bytes than an archive of a host: probably a decompression bomb.
     #[error(
         "the first {bytes_in} bytes unpack to {bytes_unpacked}, more than those of any host; if you trust it, \
-         unpack it and point --from at the folder"
+         unpack it and give the folder"
     )]
     RatioTooHigh {
         /// Compressed bytes taken.

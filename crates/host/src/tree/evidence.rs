@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::pasted::{self, Assembled, Pasted};
 use super::progress::Watcher;
 use super::source::{Node, Refusal, Source};
-use super::{OpenError, Reach, Tree, is_descriptor, layout, name_of, plain_links};
+use super::{OpenError, Reach, Tree, is_descriptor, layout, name_of, path_text, plain_links};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Evidence {
     /// # Errors
     /// When it can't be read, is damaged or hostile, tells of no host, or is a second capture.
     pub fn add_path(&mut self, path: &Path) -> Result<(), OpenError> {
-        let shown = path.display().to_string();
+        let shown = path_text(path);
         let io = |source| OpenError::Io { path: shown.clone(), source };
         let kind = std::fs::metadata(path).map_err(io)?.file_type();
         if kind.is_dir() {
