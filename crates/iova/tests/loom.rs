@@ -1,6 +1,6 @@
 //! All orders in which few threads can meet in the per-CPU allocator, with stacks of four pages.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p iova --test loom`. Steps on a CPU are modelled by a lock for each CPU, as in
+//! `RUSTFLAGS="--cfg loom" cargo test --profile loom -p iova --test loom`. Steps on a CPU are modelled by a lock for each CPU, as in
 //! `LockedSteps`: towards other steps of their CPU they happen at once, towards other CPUs they don't.
 
 #![cfg(loom)]

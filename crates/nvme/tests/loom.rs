@@ -1,6 +1,6 @@
 //! All orders in which a controller's reset can meet a thread that uses a queue pair of it.
 //!
-//!     RUSTFLAGS="--cfg loom" cargo test --release -p iotoll-nvme --test loom
+//!     RUSTFLAGS="--cfg loom" cargo test --profile loom -p iotoll-nvme --test loom
 //!
 //! The controller is the emulated one, whose own locks loom does not see: no thread changes while they are held.
 
