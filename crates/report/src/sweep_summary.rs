@@ -168,7 +168,7 @@ fn add_effects(page: &mut Page, figure: &Figure) {
     for effect in figure.effects.iter().filter(|effect| effect.values.len() > 1) {
         let field = plain(&effect.field);
         page.heading(format!("{name} by {field}"));
-        let has_limits = effect.values.iter().any(|value| value.limit.is_some());
+        let has_limits = effect.values.iter().any(|value| value.limit_groups > 0);
         let has_range = effect.values.iter().any(|value| value.groups > 1);
         let groups = effect.values[0].groups;
         let has_gaps = effect.values.iter().any(|value| value.groups != groups);
@@ -201,13 +201,16 @@ fn add_effects(page: &mut Page, figure: &Figure) {
 
 /// What limits most points of a value, with their share if it is not all.
 fn limits_most(value: &AxisValue) -> String {
-    let Some(limit) = &value.limit else { return String::new() };
+    if value.limit_groups == 0 {
+        return String::new();
+    }
+    let limit = value.limit.as_ref().map_or("several, each".to_owned(), |limit| plain(limit));
     if value.limit_groups == value.groups {
-        return plain(limit);
+        return limit;
     }
     let percent = value.limit_groups as f64 / value.groups as f64 * 100.0;
     // What is not all is not called so.
-    format!("{}, {:.0} %", plain(limit), percent.min(99.0))
+    format!("{limit}, {:.0} %", percent.min(99.0))
 }
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.

@@ -107,7 +107,7 @@ pub enum PlanError {
 struct PlanFile {
     what: String,
     base: toml::Table,
-    axes: BTreeMap<String, Vec<toml::Value>>,
+    axes: BTreeMap<String, toml::Value>,
 }
 
 impl Plan {
@@ -128,7 +128,8 @@ impl Plan {
         if axes.is_empty() {
             return Err(wrong("axes", "is empty", "a field with a list of values"));
         }
-        let axes: Vec<Axis> = axes.into_iter().map(|(field, values)| Axis { field, values }).collect();
+        let axes = axes.into_iter().map(|(field, value)| Axis::new(field, value, toml, file));
+        let axes = axes.collect::<Result<Vec<Axis>, _>>()?;
         axes.iter().try_for_each(|axis| axis.check(toml, file))?;
         check_overlaps(&axes, toml, file)?;
         let len = axes.iter().try_fold(1, |len: u64, axis| len.checked_mul(axis.values.len() as u64));
@@ -356,6 +357,23 @@ impl Axis {
             }
             None => Ok(()),
         }
+    }
+
+    fn new(field: String, value: toml::Value, toml: TomlText<'_>, file: &str) -> Result<Self, PlanError> {
+        let mut axis = Self { field, values: Vec::new() };
+        match value {
+            toml::Value::Array(values) => axis.values = values,
+            toml::Value::Table(table) => {
+                let below = table.keys().next().map_or("FIELD", String::as_str);
+                let whole = format!("{}.{below}", axis.field);
+                let expected = format!(
+                    "a list of values, by the field's whole name in quotation marks: {whole:?} = [...]"
+                );
+                return Err(axis.invalid_field(toml, file, "is a table", &expected));
+            }
+            _ => return Err(axis.invalid_field(toml, file, "is one value", "a list of values")),
+        }
+        Ok(axis)
     }
 
     /// A value of this axis. Numbers are of one type: if one has a fraction, all are floats.

@@ -143,9 +143,9 @@ pub struct AxisValue {
     pub groups: usize,
     /// Their figures; `None` if there are no groups.
     pub range: Option<Range>,
-    /// The part that limits most of them.
+    /// The part that limits most of them; `None` if several limit as many.
     pub limit: Option<String>,
-    /// How many of them it limits.
+    /// How many of them it limits, or each of several.
     pub limit_groups: usize,
 }
 
@@ -435,14 +435,15 @@ fn effect(groups: &[Sample], axis: usize, values: &Values, limit: &impl Fn(u32) 
         figures.sort_by(f64::total_cmp);
         let mut limits: BTreeMap<u32, usize> = BTreeMap::new();
         have.iter().filter_map(|group| group.limit).for_each(|limit| *limits.entry(limit).or_default() += 1);
-        // Of equal ones, that which came first.
-        let most = limits.into_iter().max_by_key(|(place, groups)| (*groups, Reverse(*place)));
+        let most = limits.values().copied().max().unwrap_or(0);
+        let mut parts = limits.into_iter().filter(|(_, groups)| *groups == most).map(|(part, _)| part);
+        let part = parts.next().filter(|_| parts.next().is_none());
         AxisValue {
             value: values.texts[place as usize].clone(),
             groups: figures.len(),
             range: Range::of(&figures),
-            limit: most.map(|(place, _)| limit(place)),
-            limit_groups: most.map_or(0, |(_, groups)| groups),
+            limit: part.map(limit),
+            limit_groups: most,
         }
     };
     values.in_order().map(value).collect()

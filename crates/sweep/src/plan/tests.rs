@@ -88,7 +88,12 @@ fn an_invalid_plan_is_an_error_with_its_place() {
     check("what =", "why =", "unknown field `why`");
     check("[axes]", "[axis]", "unknown field `axis`");
     check("[65536, 131072]", "[]", "axes.\"engine.window_bytes\" is empty; expected a list of values");
-    check("[65536, 131072]", "65536", "expected a sequence");
+    check("[65536, 131072]", "65536", "axes.\"engine.window_bytes\" is one value; expected a list of values");
+    check(
+        "\"engine.window_bytes\"",
+        "engine.window_bytes",
+        "axes.\"engine\" is a table; expected a list of values, by the field's whole name in quotation marks: \"engine.window_bytes\" = [...]",
+    );
     check("[65536, 131072]", "[{ a = 1 }]", "has { a = 1 }; expected numbers, words, booleans or lists");
     check("[60, 70.5]", "[60, 60.0]", "axes.\"iommu.walk_ns\" has 60 twice");
     check("[65536, 131072]", "[65536, \"x\"]", "has \"x\"; expected numbers alone");
