@@ -9,7 +9,7 @@ from typing import Any
 import iotoll
 import pytest
 from conftest import REPOSITORY, Program
-from iotoll.bench import _ROWS
+from iotoll.bench import _LISTS_OF_ROWS, _ROWS
 
 DOCUMENTS = REPOSITORY / "crates/compare/tests/documents"
 SCHEMAS = REPOSITORY / "docs/reference/schemas"
@@ -44,11 +44,33 @@ def test_defaults_are_those_of_the_program(program: Program) -> None:
         ({"bits": 99}, "bits is 99; expected 28 to 64"),
         ({"threads": [0]}, "threads is 0; expected 1 to 1024"),
         ({"rounds": 0}, "rounds is 0; expected 1 or more"),
+        ({"seed": -1}, "seed is -1; expected 0 to "),
+        ({"pairs": 10**30}, "pairs is 1000.*; expected 0 to "),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         iotoll.bench.iova(**{**SHORT, **asked})
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"scenarios": "pairs"}, "scenarios is 'pairs'; expected a list of str"),
+        ({"contestants": [7]}, "contestants is 7; expected str"),
+        ({"threads": 1}, "threads is 1; expected a list of int"),
+        ({"rounds": "many"}, "rounds is 'many'; expected int"),
+        ({"quick": "x"}, "quick is 'x'; expected bool"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        iotoll.bench.iova(**{**SHORT, **asked})
+
+
+def test_any_iterable_is_a_list() -> None:
+    asked: dict[str, Any] = {**SHORT, "threads": iter((1,)), "scenarios": ("pairs",)}
+    assert iotoll.bench.iova(**asked)["settings"]["threads"] == [1]
 
 
 def test_schemas_are_the_current_ones() -> None:
@@ -74,6 +96,27 @@ def test_rows_are_where_the_schemas_have_them() -> None:
         for name in lists:
             table = fields(schema, table)[name]["items"]
         assert fields(schema, table), id
+
+
+def lists_of_rows(schema: dict[str, Any], table: dict[str, Any]) -> set[str]:
+    """Names of a table's fields, and of those of tables in it, that are lists of tables or of lists."""
+    found: set[str] = set()
+    for name, field in fields(schema, table).items():
+        items = field.get("items")
+        is_row = items is not None and ("$ref" in items or items.get("type") in ("object", "array"))
+        found |= {name} if is_row else lists_of_rows(schema, field)
+    return found
+
+
+def test_lists_of_rows_are_those_of_the_schemas() -> None:
+    found: set[str] = set()
+    for id, lists in _ROWS.items():
+        schema = json.loads((SCHEMAS / f"{id.removeprefix('iotoll.').partition('/')[0]}.json").read_text())
+        table = schema
+        for name, inner in zip(lists, [*lists[1:], ""]):
+            table = fields(schema, table)[name]["items"]
+            found |= lists_of_rows(schema, table) - {inner}
+    assert found == _LISTS_OF_ROWS
 
 
 def test_a_frame_has_a_row_for_each_measurement() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import iotoll
 import pytest
 from conftest import REPOSITORY, Program, unpack
+from iotoll import folders
 
 LOG = "[    0.000000] Linux version 6.1.0-13-amd64 (x)\n[    0.000000] DMAR: IOMMU enabled\n"
 # All of them are tested in Rust.
@@ -86,6 +87,23 @@ def test_what_is_no_host_is_an_error(tmp_path: Path) -> None:
             iotoll.inspect(no_source)
     with pytest.raises(ValueError, match="expected a path, not an empty text"):
         iotoll.inspect("")
+
+
+def test_no_text_from_outside_controls_a_terminal(tmp_path: Path) -> None:
+    deep = tmp_path / "a\x1b]0;b\x07\u202e" / "/".join("d" * 20)
+    deep.mkdir(parents=True)
+    with pytest.warns(iotoll.NotLookedAt) as warned:
+        assert folders.Fleet(tmp_path / "out").unfinished([tmp_path / "gone\x1b[31m", deep.parents[18]]) == []
+    assert all(str(one.message).replace("\ufffd", "").isprintable() for one in warned), warned
+    with pytest.raises(iotoll.errors.InputError) as raised:
+        iotoll.inspect(tmp_path / "gone\x1b[31m")
+    assert raised.value.file == str(tmp_path / "gone\x1b[31m")
+    assert str(raised.value) == f"{tmp_path}/gone\ufffd[31m: No such file or directory (os error 2)"
+    with pytest.raises(iotoll.errors.ExperimentError) as unknown:
+        iotoll.model.run('"\\u001b[31mfoo" = 1\n')
+    assert "\x1b" not in str(unknown.value)
+    with pytest.raises(iotoll.errors.ExperimentError, match=r"^/nope\.toml: No such file or directory$"):
+        iotoll.model.run("/nope.toml")
 
 
 def test_rows_are_those_of_the_program(captures: Path, program: Program, tmp_path: Path) -> None:

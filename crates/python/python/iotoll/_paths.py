@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Union
 
-from iotoll._toml import PathLike
-
+PathLike = Union[str, "os.PathLike[str]"]
 Paths = Union[PathLike, Iterable[PathLike]]
 
 

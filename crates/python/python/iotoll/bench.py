@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -29,6 +30,13 @@ _ROWS = {
     "iotoll.compare/1": ("groups", "rows"),
     "iotoll.watch/1": ("adapters", "actions"),
 }
+# Fields of rows that are lists of other rows, which a frame leaves out; the empty ones look like other lists.
+_LISTS_OF_ROWS = frozenset(
+    ("bytes", "costs_per_io", "differences", "doubts", "explanations", "gains", "hardware_counts", "hooks", "intervals", "paths", "rounds", "stages", "tests", "unwatched")
+)
+# Arguments of `iova` that are lists, and those that are numbers, with the largest that fits.
+_LISTS = {"scenarios": str, "threads": int, "contestants": str}
+_NUMBERS = {"bits": 2**32 - 1, **dict.fromkeys(("rounds", "round_ms", "pairs", "held", "burst", "seed"), 2**64 - 1)}
 # What a frame keeps of its document, where the document has it.
 _ATTRIBUTES = ("schema", "made_by", "command", "date", "machine", "settings", "warnings")
 
@@ -53,18 +61,55 @@ def iova(
 
     The arguments are that command's options, with its defaults: all scenarios and allocators, which takes minutes; `quick` takes seconds.
 
-    Raises `ValueError` for a setting or a name that there is not, `errors.MeasurementError` if the measurement fails.
+    Raises `TypeError` for an argument of another kind, `ValueError` for a setting or a name that there is not, `errors.MeasurementError` if the measurement fails.
 
     >>> document = iova(scenarios=["pairs"], threads=[1], contestants=["percpu"], pairs=1000, rounds=2)
     >>> [entry["contestant"] for entry in document["cases"][0]["entries"]]
     ['percpu']
     """
-    asked = dict(locals())
+    asked = {name: _checked(name, value) for name, value in dict(locals()).items()}
     given = [f"{name}={value!r}" for name, value in asked.items() if value is not None and value is not False]
     command = f"iotoll.bench.iova({', '.join(given)})"
     date = datetime.now(timezone.utc).date().isoformat()
     document: dict[str, Any] = json.loads(_iotoll.measure_iova(asked, [command], date))
     return document
+
+
+def _checked(name: str, value: Any) -> Any:
+    """An argument of `iova`, with a list in place of other iterables."""
+    if value is None:
+        return None
+    if name in _NUMBERS:
+        return _number(name, value, _NUMBERS[name])
+    if name == "baseline":
+        return _text(name, value)
+    if name not in _LISTS:
+        if not isinstance(value, bool):
+            raise _wrong(name, value, "bool")
+        return value
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise _wrong(name, value, f"a list of {_LISTS[name].__name__}")
+    return [_number(name, one, 2**64 - 1) if _LISTS[name] is int else _text(name, one) for one in value]
+
+
+def _number(name: str, value: Any, largest: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _wrong(name, value, "int") from None
+    if not 0 <= number <= largest:
+        raise ValueError(f"{name} is {number}; expected 0 to {largest}")
+    return number
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, value, "str")
+    return value
+
+
+def _wrong(name: str, value: Any, expected: str) -> TypeError:
+    return TypeError(f"{name} is {value!r}; expected {expected}")
 
 
 def frame(document: Union[Mapping[str, Any], str, os.PathLike[str]]) -> pandas.DataFrame:
@@ -104,7 +149,9 @@ def _read(path: Union[str, os.PathLike[str]]) -> Any:
             return json.load(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}:{error.lineno}: {error.msg}; expected JSON", file, error.lineno, "JSON") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}", file) from error
+    except UnicodeDecodeError as error:
         raise InputError(f"{file}: {error}", file) from error
 
 
@@ -137,5 +184,9 @@ def _fields(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from _fields(value, f"{prefix}{name}.")
-        elif not (isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value)):
+        elif not (isinstance(value, list) and _has_rows(name, value)):
             yield f"{prefix}{name}", value
+
+
+def _has_rows(name: str, values: list[Any]) -> bool:
+    return any(isinstance(one, (Mapping, list)) for one in values) or (not values and name in _LISTS_OF_ROWS)

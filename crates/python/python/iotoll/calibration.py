@@ -17,7 +17,8 @@ from iotoll._optional import require
 from iotoll._parameter_space import GivenBounds, Number, Parameter, ParameterSpace
 from iotoll._predictions import Failed, Outcome, Prediction, Predictions
 from iotoll._simulation import Value
-from iotoll._toml import PathLike, read
+from iotoll._paths import PathLike
+from iotoll._toml import read
 from iotoll.errors import ExperimentError, SimulationError
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from iotoll import folders
 from iotoll._optional import require
-from iotoll._paths import Paths
-from iotoll._toml import PathLike
+from iotoll._paths import PathLike, Paths, path_text
 
 __all__ = ["Counts", "fleet", "sweep"]
 
@@ -58,7 +57,7 @@ def fleet(paths: Paths, client: Any, out: PathLike) -> Counts:
 
     Raises `errors.FolderError` if another process writes the folder.
     """
-    out = os.path.abspath(out)
+    out = os.path.abspath(path_text(out))
     with folders.Fleet(out) as folder:
         captures = folder.unfinished(paths)
         return _distribute(client, captures, folder.finished, _inspect, (out,))
@@ -69,7 +68,7 @@ def sweep(plan: PathLike, client: Any, out: PathLike) -> Counts:
 
     Raises `errors.ExperimentError` for a plan with a mistake, `errors.FolderError` if another process writes the folder.
     """
-    out = os.path.abspath(out)
+    out = os.path.abspath(path_text(out))
     with folders.Sweep(plan, out) as folder:
         places = folder.unfinished()
         return _distribute(client, places, folder.points - len(places), _run, (folder.plan, out))

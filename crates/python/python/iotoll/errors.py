@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
+from iotoll._printable import printable
+
 __all__ = [
     "Error",
     "ExperimentError",
@@ -16,7 +18,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """Something that iotoll could not do. Its text is the message with all causes.
+    """Something that iotoll could not do. Its text is the message with all causes, in which U+FFFD replaces what could control a terminal.
 
     `file`, `line` (from 1) and `expected` say where the mistake is and what belongs there; each is None where that is not known.
 
@@ -32,7 +34,7 @@ class Error(Exception):
         line: Optional[int] = None,
         expected: Optional[str] = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.file = file
         self.line = line
         self.expected = expected

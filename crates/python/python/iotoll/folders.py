@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import NamedTuple, Optional, TypeVar, Union
 
 from iotoll import _iotoll
-from iotoll._paths import Paths, path_list
-from iotoll._toml import PathLike, read
+from iotoll._paths import PathLike, Paths, path_list
+from iotoll._toml import read
 from iotoll.hosts import warn_of
 
 __all__ = ["Done", "Fleet", "Sweep", "inspect_into", "run_points"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._optional import require
-from iotoll._paths import Paths, path_list, path_text
-from iotoll._toml import PathLike
+from iotoll._paths import PathLike, Paths, path_list, path_text
+from iotoll._printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["NotLookedAt", "inspect", "tables"]
+
+# As many as one process can have of them.
+THREADS_MAX = 65535
 
 
 class NotLookedAt(UserWarning):
@@ -62,8 +65,8 @@ def tables(paths: Paths, *, threads: Optional[int] = None) -> dict[str, pyarrow.
     ['6.1.0-13-amd64']
     """
     arrow, parquet = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; expected 1 or more")
+    if threads is not None and not 1 <= threads <= THREADS_MAX:
+        raise ValueError(f"threads is {threads}; expected 1 to {THREADS_MAX}")
     files = _iotoll.tables(find(paths), threads or len(os.sched_getaffinity(0)))
     return {name: parquet.read_table(arrow.BufferReader(file)) for name, file in files}
 
@@ -78,4 +81,4 @@ def find(paths: Paths) -> list[str]:
 def warn_of(not_found: list[tuple[Path, str]]) -> None:
     """Warns the caller's caller of paths that could not be looked at, each with its reason."""
     for path, reason in not_found:
-        warnings.warn(f"{path}: {reason}", NotLookedAt, stacklevel=4)
+        warnings.warn(printable(f"{path}: {reason}"), NotLookedAt, stacklevel=4)

@@ -8,7 +8,8 @@ from typing import Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._simulation import Value, simulate
-from iotoll._toml import PathLike, read
+from iotoll._paths import PathLike
+from iotoll._toml import read
 from iotoll.calibration import Calibration, Figure, calibrate
 
 __all__ = ["Calibration", "Figure", "calibrate", "reproduce", "run", "studies"]
