@@ -65,8 +65,7 @@ pub fn proc_bus_pci_and_names(data: &[u8]) {
     let table = String::from_utf8_lossy(table);
     let names = Names::lookup(&wanted, Some(&table), || Some(table.clone().into_owned().into_bytes()));
     for ids in &wanted {
-        let _ = (names.vendor(ids.vendor), names.device(ids.vendor, ids.device));
-        let _ = ids.subsystem.and_then(|card| names.subsystem(ids.vendor, ids.device, card));
+        let _ = (ids.vendor.map(|vendor| names.vendor(vendor)), names.device(ids), names.subsystem(ids));
         let _ = ids.class.map(|class| (names.class(class), names.interface(class), class.to_string()));
     }
 }
@@ -79,8 +78,8 @@ fn ids(bytes: &[u8; 8]) -> Ids {
         device: u16::from_le_bytes([g, h]),
     };
     Ids {
-        vendor: u16::from_le_bytes([a, b]),
-        device: u16::from_le_bytes([c, d]),
+        vendor: Some(u16::from_le_bytes([a, b])),
+        device: Some(u16::from_le_bytes([c, d])),
         subsystem: (e != 0).then_some(subsystem),
         class: Some(ClassCode::from_bits(u32::from_le_bytes([f, g, h, 0]))),
     }

@@ -4,7 +4,7 @@ use host::tree::path_text;
 use std::cmp::Ordering;
 use std::fs::{self, Metadata};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Folders between one that was given and a capture in it.
@@ -114,9 +114,18 @@ fn ends_with(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|end| end.to_str()).is_some_and(is_one)
 }
 
-/// The path from `/`, the same from whatever folder it was given: without `.`, and without `/` at its end. An empty one stays.
+/// The path from `/`, the same from whatever folder it was given: without `.` and `..`, and without `/` at its end. An empty one stays.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.components().collect())
+    let Ok(path) = std::path::absolute(path) else { return path.to_owned() };
+    path.components().fold(PathBuf::new(), |above, name| match name {
+        // Of a link, the folder above is that of its target.
+        Component::ParentDir if above.is_symlink() => {
+            let resolved = fs::canonicalize(&above).ok();
+            resolved.as_deref().and_then(Path::parent).map_or_else(|| above.join(name), Path::to_owned)
+        }
+        Component::ParentDir => above.parent().map_or(above.clone(), Path::to_owned),
+        _ => above.join(name),
+    })
 }
 
 impl Input {

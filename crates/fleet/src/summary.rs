@@ -21,6 +21,8 @@ const UNKNOWN: &str = "unknown";
 const NONE: &str = "none";
 /// The kernel's release among what is compared.
 const KERNEL: &str = "kernel";
+/// What is not seen of a host whose adapters are known by names alone.
+const IDS: &str = "vendor and device IDs";
 /// What at least so many of 10 peers have is usual, and so is what all but one have.
 const USUAL_OF_TEN: usize = 9;
 
@@ -54,6 +56,8 @@ pub struct Summary {
     pub odd: Vec<Odd>,
     /// What became different between captures of a host.
     pub changes: Vec<Change>,
+    /// Hosts with several captures of one time, of which nothing tells the newest: by path the last is taken for it.
+    pub of_one_time: Vec<String>,
 }
 
 /// How many adapters have a DMA path.
@@ -139,6 +143,11 @@ impl<'t> History<'t> {
         let whole = self.captures.iter().rev().find(|row| rows_of(adapters, row).iter().any(tells));
         whole.or(self.captures.last()).copied()
     }
+
+    /// Whether some of its captures have one time.
+    fn is_of_one_time(&self) -> bool {
+        self.captures.windows(2).any(|pair| pair[0].modified_us == pair[1].modified_us)
+    }
 }
 
 impl Summary {
@@ -174,6 +183,11 @@ impl Summary {
             compared,
             odd,
             changes: histories.iter().flat_map(|history| changes(history, &features)).collect(),
+            of_one_time: histories
+                .iter()
+                .filter(|one| one.is_of_one_time())
+                .map(|one| one.host.clone())
+                .collect(),
         }
     }
 }
@@ -274,7 +288,8 @@ fn rows_of<'a, 't, T>(all: &'a ByCapture<'t, T>, row: &'a HostRow) -> &'a [&'t T
 /// The name that most adapters of a model have. Hosts whose tables of names differ can call one model by several.
 fn names(adapters: &[AdapterRow]) -> BTreeMap<&str, &str> {
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
-    for (model, name) in adapters.iter().filter_map(|row| Some((row.model.as_str(), row.name.as_deref()?))) {
+    for (model, name) in adapters.iter().filter_map(|row| Some((row.model.as_deref()?, row.name.as_deref()?)))
+    {
         *counts.entry(model).or_default().entry(name).or_default() += 1;
     }
     let most = counts.into_iter().filter_map(|(model, names)| {
@@ -294,17 +309,14 @@ fn features(
 ) -> Features {
     let mut models: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for adapter in adapters {
-        let name = names.get(adapter.model.as_str()).map_or(String::new(), |name| format!(" ({name})"));
-        *models
-            .entry(format!("adapters {}{name}", adapter.model))
-            .or_default()
-            .entry(&adapter.dma_path)
-            .or_default() += 1;
+        *models.entry(label(adapter, names)).or_default().entry(&adapter.dma_path).or_default() += 1;
     }
     let counted = |paths: BTreeMap<&str, usize>| {
         let words: Vec<String> = paths.into_iter().map(|(path, number)| format!("{number} {path}")).collect();
         words.join(", ")
     };
+    // Hosts whose adapters have no IDs are compared by names among themselves.
+    let lacks_ids = adapters.iter().any(|adapter| adapter.model.is_none());
     let (unknown, known): (Vec<_>, Vec<_>) =
         models.into_iter().partition(|(_, paths)| paths.contains_key(UNKNOWN));
     let mut told: BTreeMap<String, String> =
@@ -316,8 +328,21 @@ fn features(
         told,
         unknown: unknown.into_iter().map(|(model, _)| model).collect(),
         is_whole: row.complete && !adapters.is_empty(),
-        unseen: unseen.iter().map(|row| row.what.to_string()).collect(),
+        unseen: unseen
+            .iter()
+            .map(|row| row.what.to_string())
+            .chain(lacks_ids.then(|| IDS.to_owned()))
+            .collect(),
     }
+}
+
+/// What adapters of one model are called in comparisons: by their IDs, or else by the name that the capture has for them.
+fn label(adapter: &AdapterRow, names: &BTreeMap<&str, &str>) -> String {
+    let Some(model) = &adapter.model else {
+        return format!("adapters {}, IDs not read", adapter.name.as_deref().unwrap_or("without a name"));
+    };
+    let name = names.get(model.as_str()).map_or(String::new(), |name| format!(" ({name})"));
+    format!("adapters {model}{name}")
 }
 
 fn paths(newest: &[(&str, &HostRow)], adapters: &ByCapture<'_, AdapterRow>) -> Vec<PathCount> {
@@ -402,12 +427,14 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
     let names: BTreeSet<&String> = captures.iter().flat_map(|(_, features)| features.told.keys()).collect();
     let mut changes = Vec::new();
     for what in names {
-        // The last value, by what was not seen; the kernel's however much was.
-        let mut last: BTreeMap<Option<&BTreeSet<String>>, &str> = BTreeMap::new();
-        for (place, (_, features)) in captures.iter().enumerate() {
+        // The last value and its time, by what was not seen; the kernel's however much was.
+        let mut last: BTreeMap<Option<&BTreeSet<String>>, (&str, Option<i64>)> = BTreeMap::new();
+        for (place, (time, features)) in captures.iter().enumerate() {
             let Some(value) = features.value(what) else { continue };
-            let before = last.insert((what != KERNEL).then_some(&features.unseen), value);
-            if let Some(before) = before.filter(|before| *before != value) {
+            let before = last.insert((what != KERNEL).then_some(&features.unseen), (value, *time));
+            let Some((before, before_time)) = before else { continue };
+            // Of captures of one time nothing tells which was first.
+            if before != value && before_time != *time {
                 changes.push((place, what.clone(), before.to_owned(), value.to_owned()));
             }
         }

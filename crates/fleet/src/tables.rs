@@ -49,8 +49,8 @@ pub struct AdapterRow {
     pub address: String,
     /// The way in which its DMA reaches memory.
     pub dma_path: String,
-    /// Vendor and device: `0x8086:0x10d3`.
-    pub model: String,
+    /// Vendor and device: `0x8086:0x10d3`; `None` if they were not read.
+    pub model: Option<String>,
     /// The device's name.
     pub name: Option<String>,
     /// The driver that is bound to it.
@@ -264,11 +264,17 @@ impl AdapterRow {
             rules: required(row, "rules"),
             address: required(row, "address"),
             dma_path: required(row, "dma_path"),
-            model: format!("{}:{}", required(row, "vendor_id"), required(row, "device_id")),
+            model: model(row),
             name: text(row, "device_name"),
             driver: text(row, "driver"),
         }
     }
+}
+
+/// Vendor and device. Earlier versions wrote ones for IDs that were not read.
+fn model(row: &Row) -> Option<String> {
+    let id = |column| text(row, column).filter(|id| id != "0xffff");
+    Some(format!("{}:{}", id("vendor_id")?, id("device_id")?))
 }
 
 impl FindingRow {

@@ -90,6 +90,20 @@ fn an_encrypted_report_is_an_input_with_an_error_of_its_own() {
 }
 
 #[test]
+fn the_folder_above_a_link_is_that_of_its_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("far/away")).unwrap();
+    fs::create_dir(root.join("here")).unwrap();
+    for name in ["far/host.tar", "here/host.tar"] {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    symlink("../far/away", root.join("here/link")).unwrap();
+    assert_eq!(found(&root, &["here/link/../host.tar"]), ["far/host.tar"]);
+    assert_eq!(found(&root, &["far/away/../../here/./host.tar"]), ["here/host.tar"]);
+}
+
+#[test]
 fn what_can_t_be_looked_at_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let deep = (0..20).fold(folder.path().to_owned(), |path, _| path.join("d"));
@@ -120,5 +134,7 @@ fn names_are_absolute() {
     assert!(sources.contains(&here.join("src/lib.rs").to_str().unwrap().to_owned()), "{sources:?}");
     assert_eq!(named("src/"), sources);
     assert_eq!(named("gone"), [here.join("gone").to_str().unwrap()]);
+    assert_eq!(named("src/../Cargo.toml"), [file]);
+    assert_eq!(named("/.."), named("/"));
     assert_eq!(named(""), [""]);
 }

@@ -18,15 +18,15 @@ pub struct Function {
     pub address: Bdf,
     /// Bridges between it and the root, root first.
     pub upstream: Vec<Bdf>,
-    /// Vendor: `0x8086`.
-    pub vendor_id: String,
-    /// Device: `0x1521`.
-    pub device_id: String,
+    /// Vendor: `0x8086`; null if it was not read.
+    pub vendor_id: Option<String>,
+    /// Device: `0x1521`; null if it was not read.
+    pub device_id: Option<String>,
     /// Vendor of the board.
     pub subsystem_vendor_id: Option<String>,
     /// The board.
     pub subsystem_device_id: Option<String>,
-    /// Class, subclass and programming interface: `020000`.
+    /// Class, subclass and programming interface: `020000`; without the interface if only a text names the class: `0200`.
     pub class: Option<String>,
     /// The driver that is bound to it.
     pub driver: Option<String>,
@@ -56,8 +56,8 @@ impl Function {
         Self {
             address: facts.address,
             upstream: facts.upstream.clone(),
-            vendor_id: hex::id(ids.vendor),
-            device_id: hex::id(ids.device),
+            vendor_id: ids.vendor.map(hex::id),
+            device_id: ids.device.map(hex::id),
             subsystem_vendor_id: subsystem.map(|ids| hex::id(ids.vendor)),
             subsystem_device_id: subsystem.map(|ids| hex::id(ids.device)),
             class: ids.class.map(|class| class.to_string()),
@@ -72,7 +72,7 @@ impl Function {
     }
 }
 
-/// A PCI function that does DMA.
+/// A PCI function that is no bridge: without a driver it does no DMA.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Adapter {

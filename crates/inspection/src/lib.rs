@@ -23,7 +23,7 @@
 //! files.file("sos_commands/pci/lspci", listing);
 //! let inspection = host::Inspection::of(host::Host::read(&host::Tree::of_memory(files)));
 //! let document = inspection::Document::new(&inspection, "an example", "pasted text", None);
-//! assert_eq!(document.adapters[0].function.vendor_id, "0x8086");
+//! assert_eq!(document.adapters[0].function.vendor_id.as_deref(), Some("0x8086"));
 //! assert_eq!(document.adapters[0].dma_path, host::diagnose::DmaPath::Unknown);
 //! ```
 //!

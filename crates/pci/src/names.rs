@@ -24,10 +24,10 @@ pub const HEAD_BYTES: usize = 4096;
 /// What one function shows of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ids {
-    /// Vendor ID.
-    pub vendor: u16,
-    /// Device ID.
-    pub device: u16,
+    /// Vendor ID; `None` if it was not read.
+    pub vendor: Option<u16>,
+    /// Device ID; `None` if it was not read.
+    pub device: Option<u16>,
     /// Subsystem IDs.
     pub subsystem: Option<SubsystemId>,
     /// Class Code.
@@ -112,13 +112,14 @@ impl Names {
     }
 
     /// Name of a device.
-    pub fn device(&self, vendor: u16, device: u16) -> Option<&str> {
-        self.get(Key::Device(vendor, device))
+    pub fn device(&self, ids: &Ids) -> Option<&str> {
+        self.get(Key::Device(ids.vendor?, ids.device?))
     }
 
     /// Name of the card that a device sits on.
-    pub fn subsystem(&self, vendor: u16, device: u16, card: SubsystemId) -> Option<&str> {
-        self.get(Key::Subsystem(vendor, device, card.vendor, card.device))
+    pub fn subsystem(&self, ids: &Ids) -> Option<&str> {
+        let card = ids.subsystem?;
+        self.get(Key::Subsystem(ids.vendor?, ids.device?, card.vendor, card.device))
     }
 
     /// Name of a class: its sub-class, or at least its base class.
@@ -138,10 +139,11 @@ impl Names {
 
 /// The keys of all names of a function: vendor, device, card and class.
 fn keys(ids: &Ids) -> Vec<Key> {
-    let mut keys = vec![Key::Vendor(ids.vendor), Key::Device(ids.vendor, ids.device)];
-    if let Some(card) = ids.subsystem {
-        keys.push(Key::Vendor(card.vendor));
-        keys.push(Key::Subsystem(ids.vendor, ids.device, card.vendor, card.device));
+    let mut keys: Vec<Key> = ids.vendor.map(Key::Vendor).into_iter().collect();
+    keys.extend(ids.subsystem.map(|card| Key::Vendor(card.vendor)));
+    if let (Some(vendor), Some(device)) = (ids.vendor, ids.device) {
+        keys.push(Key::Device(vendor, device));
+        keys.extend(ids.subsystem.map(|card| Key::Subsystem(vendor, device, card.vendor, card.device)));
     }
     if let Some(class) = ids.class {
         keys.extend([Key::Class(class.base), Key::SubClass(class.base, class.sub)]);
@@ -256,12 +258,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     const CONNECTX: Ids = Ids {
-        vendor: 0x15b3,
-        device: 0x1017,
+        vendor: Some(0x15b3),
+        device: Some(0x1017),
         subsystem: Some(SubsystemId { vendor: 0x15b3, device: 0x0007 }),
         class: Some(ClassCode { base: 2, sub: 0, interface: Some(0) }),
     };
-    const NOBODY: Ids = Ids { vendor: 0x0bad, device: 0xcafe, subsystem: None, class: None };
+    const NOBODY: Ids = Ids { vendor: Some(0x0bad), device: Some(0xcafe), subsystem: None, class: None };
 
     fn table(date: &str) -> String {
         format!(
@@ -275,8 +277,8 @@ mod tests {
     fn check(table: Option<&str>, device: &str, nobody: Option<&str>) {
         let names =
             Names::lookup(&[CONNECTX, NOBODY], table, || table.map(|table| table.as_bytes().to_vec()));
-        assert_eq!(names.device(0x15b3, 0x1017), Some(device));
-        assert_eq!(names.device(0x0bad, 0xcafe), nobody);
+        assert_eq!(names.device(&CONNECTX), Some(device));
+        assert_eq!(names.device(&NOBODY), nobody);
     }
 
     #[test]
@@ -293,11 +295,10 @@ mod tests {
     fn all_levels() {
         let newer = table("2031.01.02");
         let names = Names::lookup(&[CONNECTX, NOBODY], Some(&newer), || Some(newer.clone().into_bytes()));
-        let card = SubsystemId { vendor: 0x15b3, device: 0x0007 };
         let class = ClassCode { base: 2, sub: 0, interface: Some(0) };
         assert_eq!(names.vendor(0x15b3), Some("New name"));
         assert_eq!(names.vendor(0x0bad), Some("Nobody  Inc"));
-        assert_eq!(names.subsystem(0x15b3, 0x1017, card), Some("Newer card"));
+        assert_eq!(names.subsystem(&CONNECTX), Some("Newer card"));
         assert_eq!(names.class(class), Some("Newer Ethernet"));
         let nvme = Ids { class: ClassCode::parse("0x010802"), ..NOBODY };
         let ours = Names::lookup(&[nvme], None, || None);
@@ -311,11 +312,10 @@ mod tests {
     #[test]
     fn the_built_in_table_is_of_this_decade_and_knows_its_accelerators() {
         assert!(date(BUILT_IN).is_some_and(|date| date.as_str() > "2026"));
-        let of = |vendor, device| Ids { vendor, device, subsystem: None, class: None };
+        let of = |vendor, device| Ids { vendor: Some(vendor), device: Some(device), ..NOBODY };
         let wanted = [of(0x10de, 0x2330), of(0x10de, 0x2901), of(0x1002, 0x74a1)];
         let names = Names::lookup(&wanted, None, || None);
-        let name = |ids: &Ids| names.device(ids.vendor, ids.device).unwrap_or_default();
-        let [h100, b200, mi300x] = [0, 1, 2].map(|at| name(&wanted[at]));
+        let [h100, b200, mi300x] = wanted.map(|ids| names.device(&ids).unwrap_or_default());
         assert!(
             h100.contains("H100") && b200.contains("B200") && mi300x.contains("MI300X"),
             "{h100} {b200} {mi300x}"

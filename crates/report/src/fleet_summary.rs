@@ -35,7 +35,7 @@ pub fn fleet_summary(summary: &Summary, source: &str, day: impl Fn(i64) -> Strin
     add_worst(&mut page, &summary.by_host, length);
     add_odd(&mut page, summary, length);
     add_paths(&mut page, &summary.paths, length);
-    add_changes(&mut page, &summary.changes, day, length);
+    add_changes(&mut page, summary, day, length);
     add_errors(&mut page, &summary.errors, length);
     page
 }
@@ -246,8 +246,13 @@ fn add_paths(page: &mut Page, paths: &[PathCount], length: Length) {
     add_rest(page, paths.len() - shown);
 }
 
-fn add_changes(page: &mut Page, changes: &[Change], day: impl Fn(i64) -> String, length: Length) {
+fn add_changes(page: &mut Page, summary: &Summary, day: impl Fn(i64) -> String, length: Length) {
+    let Summary { changes, of_one_time, .. } = summary;
     page.heading("What changed between captures of a host");
+    if !of_one_time.is_empty() {
+        let words = "Of some captures the files were changed at the same time, so that nothing tells which is newer, and the last by path is taken for the newest: of";
+        page.prose(format!("{words} {}.", listed(of_one_time, "host", length)), 0);
+    }
     if changes.is_empty() {
         return page.prose("Nothing, or no host with a name was captured twice.", 0);
     }

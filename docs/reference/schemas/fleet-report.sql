@@ -12,6 +12,7 @@ CREATE TABLE "fleet_report" AS SELECT * FROM read_json('fleet-report.ndjson', co
     "inputs": 'BIGINT',
     "made_by": 'VARCHAR',
     "odd": 'STRUCT("host" VARCHAR, "input" VARCHAR, "machine" VARCHAR, "peers" BIGINT, "same" BIGINT, "usual" VARCHAR, "value" VARCHAR, "what" VARCHAR)[]',
+    "of_one_time": 'VARCHAR[]',
     "paths": 'STRUCT("adapters" BIGINT, "dma_path" VARCHAR, "hosts" BIGINT)[]',
     "schema": 'VARCHAR',
     "tables": 'VARCHAR',

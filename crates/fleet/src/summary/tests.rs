@@ -19,7 +19,7 @@ fn add(tables: &mut Tables, host: &str, paths: &[&str]) {
             capture,
             rules: "now".to_owned(),
             dma_path: (*path).to_owned(),
-            model: "0x1:0x2".to_owned(),
+            model: Some("0x1:0x2".to_owned()),
             driver: Some("driver".to_owned()),
             ..AdapterRow::default()
         });
@@ -46,6 +46,49 @@ fn the_odd_one_out_is_found_among_its_peers() {
     assert_eq!((Summary::of(&few, "now").odd, Summary::of(&few, "now").compared), (vec![], 0));
     add(&mut few, "host3", &["identity"]);
     assert_eq!(Summary::of(&few, "now").odd.len(), 1);
+}
+
+/// A listing by `lspci` without `-nn` has names alone.
+#[test]
+fn adapters_without_ids_are_compared_by_their_names_among_themselves() {
+    let mut tables = Tables::default();
+    (0..5).for_each(|host| add(&mut tables, &format!("host{host}"), &["identity"]));
+    let by_name = |host: &str| {
+        let mut one = Tables::default();
+        add(&mut one, host, &["identity"]);
+        one.adapters[0].model = None;
+        one.adapters[0].name = Some("NIC".to_owned());
+        one
+    };
+    let mut join = |other: Tables| {
+        tables.hosts.extend(other.hosts);
+        tables.adapters.extend(other.adapters);
+        Summary::of(&tables, "now")
+    };
+    let one = join(by_name("host5"));
+    assert_eq!((one.odd, one.compared), (vec![], 5));
+    (6..9).for_each(|host| _ = join(by_name(&format!("host{host}"))));
+    let mut other = by_name("host9");
+    other.adapters[0].name = Some("GPU".to_owned());
+    let all = join(other);
+    let whats: Vec<_> = all.odd.iter().map(|odd| (odd.host.as_str(), odd.what.as_str())).collect();
+    assert_eq!(whats, [("host9", "adapters GPU, IDs not read"), ("host9", "adapters NIC, IDs not read")]);
+    assert_eq!((all.compared, all.changes), (10, vec![]));
+}
+
+#[test]
+fn captures_of_one_time_have_no_order() {
+    let mut tables = Tables::default();
+    add(&mut tables, "host", &["identity", "translated-strict", "identity"]);
+    tables.hosts[1].modified_us = Some(0);
+    let summary = Summary::of(&tables, "now");
+    let changes: Vec<_> =
+        summary.changes.iter().map(|one| (one.before.as_str(), one.after.as_str())).collect();
+    assert_eq!(changes, [("1 translated-strict", "1 identity")]);
+    assert_eq!(summary.of_one_time, ["host"]);
+    tables.hosts[1].modified_us = Some(1);
+    let summary = Summary::of(&tables, "now");
+    assert_eq!((summary.changes.len(), summary.of_one_time.len()), (2, 0));
 }
 
 /// What devices are called depends on a host's table of names.

@@ -133,13 +133,11 @@ impl AdapterTables {
         let ids = &function.ids;
         let own = |name: Option<&str>| name.map(str::to_owned);
         let listed = self.listed.get(&function.address);
-        let device = own(self.names.device(ids.vendor, ids.device));
+        let device = own(self.names.device(ids));
         Names {
-            vendor: own(self.names.vendor(ids.vendor)),
+            vendor: ids.vendor.and_then(|vendor| own(self.names.vendor(vendor))),
             device: device.or_else(|| listed.and_then(|record| record.name.clone())),
-            subsystem: ids
-                .subsystem
-                .and_then(|card| own(self.names.subsystem(ids.vendor, ids.device, card)))
+            subsystem: own(self.names.subsystem(ids))
                 .or_else(|| listed.and_then(|record| record.subsystem_name.clone())),
             class: ids
                 .class

@@ -189,7 +189,7 @@ pub(super) fn complete_from_groups(functions: &mut [Function], groups: &BTreeMap
 
 /// The function that the log names.
 fn from_named(address: Bdf, named: &NamedFunction, upstream: Vec<Bdf>) -> Function {
-    let (vendor, device) = named.ids.unwrap_or((0xffff, 0xffff));
+    let (vendor, device) = named.ids.unzip();
     let class = named.class();
     Function {
         address,
@@ -220,8 +220,8 @@ fn from_record(record: &Record, upstream: Vec<Bdf>) -> Function {
         address: record.bdf,
         upstream,
         ids: Ids {
-            vendor: record.vendor.unwrap_or(0xffff),
-            device: record.device.unwrap_or(0xffff),
+            vendor: record.vendor,
+            device: record.device,
             subsystem: record.subsystem,
             class: record
                 .class
@@ -266,8 +266,8 @@ fn read_proc_bus_pci(tree: &Tree) -> Vec<Function> {
             address,
             upstream: buses.bridges_above(address),
             ids: Ids {
-                vendor: line.vendor_id,
-                device: line.device_id,
+                vendor: Some(line.vendor_id),
+                device: Some(line.device_id),
                 subsystem: config.header.subsystem,
                 class: config.header.class,
             },
@@ -323,8 +323,8 @@ fn ids(tree: &Tree, folder: &str, header: &Header) -> Ids {
     let short = |name: &str| u16::try_from(number(name)?).ok();
     // A virtual function's Vendor ID and Device ID read as ones; sysfs has those of its physical function.
     Ids {
-        vendor: header.vendor.or_else(|| short("vendor")).unwrap_or(0xffff),
-        device: header.device.or_else(|| short("device")).unwrap_or(0xffff),
+        vendor: header.vendor.or_else(|| short("vendor")),
+        device: header.device.or_else(|| short("device")),
         subsystem: header.subsystem,
         class: header.class.or_else(|| number("class").map(ClassCode::from_bits)),
     }

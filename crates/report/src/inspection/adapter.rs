@@ -52,7 +52,7 @@ fn identity(host: &Host, adapter: &Adapter) -> Section {
             (card, _) => name("card", card.as_ref()),
         },
         name("class", names.class.as_ref()),
-        Fact::known("numbers", &ids(function)),
+        numbers(function),
         driver(host, function),
     ];
     facts.push(match adapter.interfaces.is_empty() {
@@ -65,16 +65,20 @@ fn identity(host: &Host, adapter: &Adapter) -> Section {
     Section { title: "Identity", facts }
 }
 
-/// Vendor and device IDs, those of the card, and the class code.
-fn ids(function: &Function) -> String {
+/// Vendor and device IDs, those of the card, and the class code, as far as they were read.
+fn numbers(function: &Function) -> Fact {
     let ids = &function.ids;
-    let card = ids.subsystem.map(|card| format!(", card {:04x}:{:04x}", card.vendor, card.device));
+    let device = ids.vendor.zip(ids.device).map(|(vendor, device)| format!("{vendor:04x}:{device:04x}"));
+    let card = ids.subsystem.map(|card| format!("card {:04x}:{:04x}", card.vendor, card.device));
     let class = ids.class.map(|class| {
         let interface = class.interface.map(|byte| format!("{byte:02x}")).unwrap_or_default();
-        format!(", class {:02x}{:02x}{interface}", class.base, class.sub)
+        format!("class {:02x}{:02x}{interface}", class.base, class.sub)
     });
-    let (card, class) = (card.unwrap_or_default(), class.unwrap_or_default());
-    format!("{:04x}:{:04x}{card}{class}", ids.vendor, ids.device)
+    let all: Vec<String> = [device, card, class].into_iter().flatten().collect();
+    match all.is_empty() {
+        true => Fact::absent("numbers", "not in what was read"),
+        false => Fact::known("numbers", &all.join(", ")),
+    }
 }
 
 /// The driver that is bound, if the source shows drivers.

@@ -136,18 +136,15 @@ fn interfaces(all: &[Interface]) -> Vec<String> {
     names
 }
 
-/// What reads as a Vendor ID where there is none.
-const NO_VENDOR: u16 = 0xffff;
-
 /// A short name of the chip: of `MT2892 Family [ConnectX-6 Dx]`, the part in brackets.
 fn chip_name(adapter: &Adapter) -> String {
     let ids = &adapter.function.ids;
-    if adapter.names.device.is_none() && ids.vendor == NO_VENDOR {
-        return "not named".to_owned();
-    }
     let Some(name) = &adapter.names.device else {
+        let (Some(vendor_id), Some(device_id)) = (ids.vendor, ids.device) else {
+            return "not named".to_owned();
+        };
         let vendor = adapter.names.vendor.as_deref().map(|vendor| format!("{} ", first_word(vendor)));
-        return plain(&format!("{}{:04x}:{:04x}", vendor.unwrap_or_default(), ids.vendor, ids.device));
+        return plain(&format!("{}{vendor_id:04x}:{device_id:04x}", vendor.unwrap_or_default()));
     };
     let bracketed = name.strip_suffix(']').and_then(|name| name.rsplit_once('['));
     plain(bracketed.map_or(name.as_str(), |(_, short)| short))

@@ -139,7 +139,7 @@ fn check_adapter(host: &Host, adapter: &Adapter, verdict: &Verdict) -> Option<Fi
 /// Whether the cost of strict invalidation matters for the adapter.
 fn is_fast(adapter: &Adapter) -> bool {
     let ids = &adapter.function.ids;
-    ids.class.is_some_and(|class| class.is_high_rate(Some(ids.vendor)))
+    ids.class.is_some_and(|class| class.is_high_rate(ids.vendor))
 }
 
 /// A finding on a fast adapter in strict mode.

@@ -189,7 +189,7 @@ fn below_own_width(host: &Host, adapter: &Adapter) -> Option<Finding> {
         link.width.zip(link.width_max).filter(|(lanes, max)| lanes < max && !has_port)?;
     // Red Hat's IDs: virtio, and what QEMU emulates.
     let is_of_qemu = |ids: &Ids| {
-        matches!(ids.vendor, 0x1af4 | 0x1b36)
+        matches!(ids.vendor, Some(0x1af4 | 0x1b36))
             || ids.subsystem.is_some_and(|subsystem| subsystem.vendor == 0x1af4)
     };
     let mut all = host.adapters.iter().map(|adapter| &adapter.function).chain(host.bridges.values());

@@ -52,7 +52,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
 fn is_peer(adapter: &Adapter) -> bool {
     let ids = &adapter.function.ids;
     let gpu = |kind| matches!(kind, Kind::Display | Kind::Accelerator);
-    ids.class.is_some_and(|class| gpu(class.kind()) && class.is_high_rate(Some(ids.vendor)))
+    ids.class.is_some_and(|class| gpu(class.kind()) && class.is_high_rate(ids.vendor))
 }
 
 /// Adapters that share a switch whose downstream ports send their requests to each other up to the

@@ -13,9 +13,10 @@ pub(super) enum Named {
 }
 
 /// Names without `Proc` before them and an ending behind them, what a line of such a file begins with, and the file.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     ("cmdline", "", "proc/cmdline"),
     ("cpuinfo", "", "proc/cpuinfo"),
+    ("hostname", "", "etc/hostname"),
     ("interrupts", " ", "proc/interrupts"),
     ("iomem", "0", "proc/iomem"),
     ("meminfo", "MemTotal:", "proc/meminfo"),
