@@ -80,11 +80,11 @@ def test_schemas_are_the_current_ones() -> None:
 
 
 def fields(schema: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """The properties of a table in a JSON Schema, with those of tables that it takes in."""
+    """The properties of a table in a JSON Schema, or in place of null, with those of tables that it takes in."""
     while "$ref" in table:
         table = schema["$defs"][table["$ref"].rpartition("/")[2]]
     found = dict(table.get("properties", {}))
-    for part in table.get("allOf", []):
+    for part in [*table.get("allOf", []), *table.get("anyOf", [])]:
         found.update(fields(schema, part))
     return found
 

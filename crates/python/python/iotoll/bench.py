@@ -31,9 +31,7 @@ _ROWS = {
     "iotoll.watch/1": ("adapters", "actions"),
 }
 # Fields of rows that are lists of other rows, which a frame leaves out; the empty ones look like other lists.
-_LISTS_OF_ROWS = frozenset(
-    ("bytes", "costs_per_io", "differences", "doubts", "explanations", "gains", "hardware_counts", "hooks", "intervals", "paths", "rounds", "stages", "tests", "unwatched")
-)
+_LISTS_OF_ROWS = frozenset(("explanations", "paths", "rounds", "stages"))
 # Arguments of `iova` that are lists, and those that are numbers, with the largest that fits.
 _LISTS = {"scenarios": str, "threads": int, "contestants": str}
 _NUMBERS = {"bits": 2**32 - 1, **dict.fromkeys(("rounds", "round_ms", "pairs", "held", "burst", "seed"), 2**64 - 1)}
