@@ -204,13 +204,13 @@ fn limits_most(value: &AxisValue) -> String {
     if value.limit_groups == 0 {
         return String::new();
     }
-    let limit = value.limit.as_ref().map_or("several, each".to_owned(), |limit| plain(limit));
-    if value.limit_groups == value.groups {
-        return limit;
-    }
     let percent = value.limit_groups as f64 / value.groups as f64 * 100.0;
-    // What is not all is not called so.
-    format!("{limit}, {:.0} %", percent.min(99.0))
+    match &value.limit {
+        None => format!("several, each {percent:.0} %"),
+        Some(limit) if value.limit_groups == value.groups => plain(limit),
+        // What is not all is not called so.
+        Some(limit) => format!("{}, {:.0} %", plain(limit), percent.min(99.0)),
+    }
 }
 
 /// The median, least and greatest figure by the numbers of an axis; none of words.
@@ -324,4 +324,22 @@ fn add_machine(page: &mut Page, summary: &Summary) {
 
 fn row(name: String, cells: Vec<String>) -> Row {
     Row { name, ink: None, cells }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_limits_most_has_its_share() {
+        let check = |limit: Option<&str>, limit_groups: usize, expected: &str| {
+            let limit = limit.map(ToOwned::to_owned);
+            let value = AxisValue { value: "8".to_owned(), groups: 4, range: None, limit, limit_groups };
+            assert_eq!(limits_most(&value), expected);
+        };
+        check(Some("link"), 4, "link");
+        check(Some("link"), 3, "link, 75 %");
+        check(None, 2, "several, each 50 %");
+        check(None, 0, "");
+    }
 }

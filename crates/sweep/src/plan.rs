@@ -363,9 +363,15 @@ impl Axis {
         let mut axis = Self { field, values: Vec::new() };
         match value {
             toml::Value::Array(values) => axis.values = values,
-            toml::Value::Table(table) => {
-                let below = table.keys().next().map_or("FIELD", String::as_str);
-                let whole = format!("{}.{below}", axis.field);
+            toml::Value::Table(mut table) => {
+                let mut whole = axis.field.clone();
+                while let Some((name, value)) = table.into_iter().next() {
+                    whole = format!("{whole}.{name}");
+                    table = match value {
+                        toml::Value::Table(below) => below,
+                        _ => break,
+                    };
+                }
                 let expected = format!(
                     "a list of values, by the field's whole name in quotation marks: {whole:?} = [...]"
                 );

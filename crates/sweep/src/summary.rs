@@ -143,9 +143,9 @@ pub struct AxisValue {
     pub groups: usize,
     /// Their figures; `None` if there are no groups.
     pub range: Option<Range>,
-    /// The part that limits most of them; `None` if several limit as many.
+    /// The part that limits most of them; null if several limit equally many, or none is named.
     pub limit: Option<String>,
-    /// How many of them it limits, or each of several.
+    /// How many of them it limits, or each of several that limit equally many; 0 if none is named.
     pub limit_groups: usize,
 }
 
@@ -572,5 +572,31 @@ fn text(cells: &Cells, row: usize) -> Option<String> {
         Cells::Float(cells) => cells.get(row)?.map(|number| number.to_string()),
         Cells::Flag(cells) => cells.get(row)?.map(|flag| flag.to_string()),
         Cells::Texts(cells) => cells.get(row).map(|texts| texts.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_limits_most_where_several_limit_equally_many() {
+        let mut values = Values::default();
+        values.place("8".to_owned());
+        let limit = |place: u32| ["link", "walker"][place as usize].to_owned();
+        let check = |limits: &[Option<u32>], part: Option<&str>, groups: usize| {
+            let sample = |limit: &Option<u32>| Sample {
+                places: Box::new([0]),
+                figure: Estimate { mean: 1.0, low: None, high: None },
+                limit: *limit,
+                seeds: None,
+            };
+            let samples: Vec<Sample> = limits.iter().map(sample).collect();
+            let [value] = &effect(&samples, 0, &values, &limit)[..] else { panic!() };
+            assert_eq!((value.limit.as_deref(), value.limit_groups), (part, groups));
+        };
+        check(&[Some(0), Some(1), Some(1)], Some("walker"), 2);
+        check(&[Some(0), Some(1)], None, 1);
+        check(&[None], None, 0);
     }
 }

@@ -94,6 +94,11 @@ fn an_invalid_plan_is_an_error_with_its_place() {
         "engine.window_bytes",
         "axes.\"engine\" is a table; expected a list of values, by the field's whole name in quotation marks: \"engine.window_bytes\" = [...]",
     );
+    check(
+        "\"engine.window_bytes\"",
+        "adapter.link.generation",
+        "in quotation marks: \"adapter.link.generation\" = [...]",
+    );
     check("[65536, 131072]", "[{ a = 1 }]", "has { a = 1 }; expected numbers, words, booleans or lists");
     check("[60, 70.5]", "[60, 60.0]", "axes.\"iommu.walk_ns\" has 60 twice");
     check("[65536, 131072]", "[65536, \"x\"]", "has \"x\"; expected numbers alone");
