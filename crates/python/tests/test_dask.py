@@ -133,7 +133,7 @@ def test_what_kills_workers_is_told_and_stops_nothing_else(
 def test_a_folder_has_one_who_distributes(client: Any, fleet: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with folders.Fleet(out):
-        with pytest.raises(iotoll.errors.FolderError, match="another run has this shard") as raised:
+        with pytest.raises(iotoll.errors.FolderError, match="another run works on this shard") as raised:
             iotoll.dask.fleet(fleet, client, out)
         assert raised.value.file == str(out)
     assert iotoll.dask.fleet(fleet / "0", client, out).rows == 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text with U+FFFD in place of what could control a terminal, is invisible or can't be written. Line feeds stay.
+    """The text with U+FFFD in place of all that `str.isprintable` refuses, but line feeds.
 
     >>> printable("host\\x1b[31m.tar")
     'host\ufffd[31m.tar'

@@ -75,7 +75,7 @@ def iova(
 
 def _checked(name: str, value: Any) -> Any:
     """An argument of `iova`, with a list in place of other iterables."""
-    if value is None:
+    if value is None and name not in ("quick", "pin", "seed"):
         return None
     if name in _NUMBERS:
         return _number(name, value, _NUMBERS[name])
@@ -91,12 +91,13 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _number(name: str, value: Any, largest: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise _wrong(name, value, "int") from None
-    if not 0 <= number <= largest:
-        raise ValueError(f"{name} is {number}; expected 0 to {largest}")
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise _wrong(name, value, "int")
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"{name} is {number}; expected no negative number")
+    if number > largest:
+        raise ValueError(f"{name} is {number}; expected at most {largest}")
     return number
 
 

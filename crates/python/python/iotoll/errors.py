@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """Something that iotoll could not do. Its text is the message with all causes, in which U+FFFD replaces what could control a terminal.
+    """Something that iotoll could not do. Its text is the message with all causes, in which U+FFFD replaces all that `str.isprintable` refuses, but line feeds.
 
     `file`, `line` (from 1) and `expected` say where the mistake is and what belongs there; each is None where that is not known.
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NotLookedAt", "inspect", "tables"]
 
-# As many as one process can have of them.
-THREADS_MAX = 65535
+# More would be a mistake.
+_THREADS_MAX = 65535
 
 
 class NotLookedAt(UserWarning):
@@ -65,8 +65,8 @@ def tables(paths: Paths, *, threads: Optional[int] = None) -> dict[str, pyarrow.
     ['6.1.0-13-amd64']
     """
     arrow, parquet = require("pyarrow", "arrow"), require("pyarrow.parquet", "arrow")
-    if threads is not None and not 1 <= threads <= THREADS_MAX:
-        raise ValueError(f"threads is {threads}; expected 1 to {THREADS_MAX}")
+    if threads is not None and not 1 <= threads <= _THREADS_MAX:
+        raise ValueError(f"threads is {threads}; expected 1 to {_THREADS_MAX}")
     files = _iotoll.tables(find(paths), threads or len(os.sched_getaffinity(0)))
     return {name: parquet.read_table(arrow.BufferReader(file)) for name, file in files}
 
