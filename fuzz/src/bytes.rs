@@ -78,8 +78,8 @@ fn ids(bytes: &[u8; 8]) -> Ids {
         device: u16::from_le_bytes([g, h]),
     };
     Ids {
-        vendor: Some(u16::from_le_bytes([a, b])),
-        device: Some(u16::from_le_bytes([c, d])),
+        vendor: (a != 0).then_some(u16::from_le_bytes([a, b])),
+        device: (c != 0).then_some(u16::from_le_bytes([c, d])),
         subsystem: (e != 0).then_some(subsystem),
         class: Some(ClassCode::from_bits(u32::from_le_bytes([f, g, h, 0]))),
     }

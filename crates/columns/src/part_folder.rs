@@ -24,7 +24,7 @@ pub enum FolderError {
         source: io::Error,
     },
     /// Another process holds the lock of the shard.
-    #[error("{}: another run has this shard: wait until it ends, or run another shard", path.display())]
+    #[error("{}: another run works on this shard: wait until it ends, or run another shard", path.display())]
     Locked {
         /// The lock's file.
         path: PathBuf,

@@ -18,6 +18,8 @@ const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const DOCUMENT: &str = "document";
 /// The kind of error of an encrypted file.
 pub(crate) const ENCRYPTED: &str = "encrypted";
+/// The kind of error of what is larger than what is read.
+const TOO_LARGE: &str = "too-large";
 /// The kind of error of what is no capture.
 const NO_CAPTURE: &str = "no-capture";
 /// Letters of a document's schema that an error shows.
@@ -45,6 +47,12 @@ pub enum InputError {
         path: String,
         /// The system's error.
         source: io::Error,
+    },
+    /// It is JSON, and larger than any document of a host.
+    #[error("{path}: larger than {} MiB; expected what `iotoll inspect --json` prints", DOCUMENT_BYTES_MAX >> 20)]
+    DocumentTooLarge {
+        /// Its path.
+        path: String,
     },
     /// It is JSON, and not what `iotoll inspect --json` prints.
     #[error("{path}: expected a document with the schema {SCHEMA}")]
@@ -88,6 +96,7 @@ impl InputError {
             Self::Open(OpenError::Archive { source, .. }) => word_of(source),
             Self::Open(_) => NO_CAPTURE,
             Self::Encrypted { .. } => ENCRYPTED,
+            Self::DocumentTooLarge { .. } => TOO_LARGE,
             Self::NoDocument { .. } => "no-document",
             Self::Model { .. } => "model",
             Self::NoFacts { .. } => "no-facts",
@@ -102,7 +111,7 @@ fn word_of(error: &ArchiveError) -> &'static str {
         ArchiveError::TooManyMembers
         | ArchiveError::TooLarge { .. }
         | ArchiveError::RatioTooHigh { .. }
-        | ArchiveError::TextTooLarge { .. } => "too-large",
+        | ArchiveError::TextTooLarge { .. } => TOO_LARGE,
         _ => NO_CAPTURE,
     }
 }
@@ -173,7 +182,7 @@ impl Capture {
             .and_then(|file| file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes))
             .map_err(failed)?;
         if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
-            return Err(failed(io::Error::other(format!("larger than {} MiB", DOCUMENT_BYTES_MAX >> 20))));
+            return Err(InputError::DocumentTooLarge { path: path.to_owned() });
         }
         let wrong = |source| InputError::NoDocument { path: path.to_owned(), source };
         let text = without_mark(&bytes);

@@ -25,7 +25,7 @@ const SUMS: &str = "SUMS";
 /// A file or folder that may be a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Input {
-    /// Its absolute path; links in it are not resolved.
+    /// Its absolute path without `..`: a link is resolved only where `..` follows it.
     pub path: PathBuf,
     /// The file's size; `None` for a folder.
     pub bytes: Option<u64>,
@@ -114,15 +114,16 @@ fn ends_with(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|end| end.to_str()).is_some_and(is_one)
 }
 
-/// The path from `/`, the same from whatever folder it was given: without `.` and `..`, and without `/` at its end. An empty one stays.
+/// The path from `/`, the same from whatever folder it was given: without `.` and `..`, and without `/` at its end. An empty one stays, and so does `..` after a link that leads nowhere.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     let Ok(path) = std::path::absolute(path) else { return path.to_owned() };
     path.components().fold(PathBuf::new(), |above, name| match name {
-        // Of a link, the folder above is that of its target.
+        // `..` after a link leads to the folder above the link's target.
         Component::ParentDir if above.is_symlink() => {
             let resolved = fs::canonicalize(&above).ok();
             resolved.as_deref().and_then(Path::parent).map_or_else(|| above.join(name), Path::to_owned)
         }
+        Component::ParentDir if above.ends_with("..") => above.join(name),
         Component::ParentDir => above.parent().map_or(above.clone(), Path::to_owned),
         _ => above.join(name),
     })

@@ -56,7 +56,7 @@ pub struct Summary {
     pub odd: Vec<Odd>,
     /// What became different between captures of a host.
     pub changes: Vec<Change>,
-    /// Hosts with several captures of one time, of which nothing tells the newest: by path the last is taken for it.
+    /// Hosts with several captures whose files have the same time, or none, so that their order is not known. Where they are the newest, the last by path counts as the newest.
     pub of_one_time: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ impl<'t> History<'t> {
         whole.or(self.captures.last()).copied()
     }
 
-    /// Whether some of its captures have one time.
+    /// Whether some of its captures have the same time, or none.
     fn is_of_one_time(&self) -> bool {
         self.captures.windows(2).any(|pair| pair[0].modified_us == pair[1].modified_us)
     }
@@ -427,16 +427,24 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
     let names: BTreeSet<&String> = captures.iter().flat_map(|(_, features)| features.told.keys()).collect();
     let mut changes = Vec::new();
     for what in names {
-        // The last value and its time, by what was not seen; the kernel's however much was.
-        let mut last: BTreeMap<Option<&BTreeSet<String>>, (&str, Option<i64>)> = BTreeMap::new();
-        for (place, (time, features)) in captures.iter().enumerate() {
-            let Some(value) = features.value(what) else { continue };
-            let before = last.insert((what != KERNEL).then_some(&features.unseen), (value, *time));
-            let Some((before, before_time)) = before else { continue };
-            // Of captures of one time nothing tells which was first.
-            if before != value && before_time != *time {
-                changes.push((place, what.clone(), before.to_owned(), value.to_owned()));
+        // The last value, by what was not seen; the kernel's however much was.
+        let mut last: BTreeMap<Option<&BTreeSet<String>>, Option<&str>> = BTreeMap::new();
+        let mut place = 0;
+        for of_one_time in captures.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut all: BTreeMap<Option<&BTreeSet<String>>, BTreeSet<&str>> = BTreeMap::new();
+            for (_, features) in of_one_time {
+                let Some(value) = features.value(what) else { continue };
+                all.entry((what != KERNEL).then_some(&features.unseen)).or_default().insert(value);
             }
+            for (unseen, values) in all {
+                // Where captures of one time disagree, nothing tells what was before the next and what came after the last.
+                let value = values.first().copied().filter(|_| values.len() == 1);
+                let before = last.insert(unseen, value).flatten();
+                if let Some((before, value)) = before.zip(value).filter(|(before, value)| before != value) {
+                    changes.push((place, what.clone(), before.to_owned(), value.to_owned()));
+                }
+            }
+            place += of_one_time.len();
         }
     }
     changes.sort_by_key(|(place, ..)| *place);

@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "iotoll.fleet/1";
 pub enum Table {
     /// Captures that were inspected.
     Hosts,
-    /// Their PCI functions that do DMA.
+    /// Their PCI functions that are neither bridges nor IOMMUs, as far as their class is known.
     Adapters,
     /// What is wrong with them or could be better.
     Findings,

@@ -271,10 +271,9 @@ impl AdapterRow {
     }
 }
 
-/// Vendor and device. Earlier versions wrote ones for IDs that were not read.
+/// Vendor and device.
 fn model(row: &Row) -> Option<String> {
-    let id = |column| text(row, column).filter(|id| id != "0xffff");
-    Some(format!("{}:{}", id("vendor_id")?, id("device_id")?))
+    Some(format!("{}:{}", text(row, "vendor_id")?, text(row, "device_id")?))
 }
 
 impl FindingRow {

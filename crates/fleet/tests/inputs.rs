@@ -104,6 +104,18 @@ fn the_folder_above_a_link_is_that_of_its_target() {
 }
 
 #[test]
+fn a_document_larger_than_any_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.json");
+    fs::write(&path, "{").unwrap();
+    fs::File::options().append(true).open(&path).unwrap().set_len((256 << 20) + 1).unwrap();
+    let read = Inspected::read(Inputs::find([path.as_path()]).found.remove(0), "test");
+    let error = read.error().unwrap();
+    assert_eq!(error.word(), "too-large");
+    assert!(error.to_string().contains("large.json: larger than 256 MiB; expected what `iotoll"), "{error}");
+}
+
+#[test]
 fn what_can_t_be_looked_at_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let deep = (0..20).fold(folder.path().to_owned(), |path, _| path.join("d"));

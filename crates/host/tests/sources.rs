@@ -402,6 +402,26 @@ fn what_tells_of_no_host_or_of_several_is_refused() {
     assert!(whole("two").ends_with("give its lines 1 to 1 and the rest by themselves"), "{}", whole("two"));
 }
 
+#[test]
+fn a_text_with_the_host_s_name_names_the_host_of_those_beside_it() {
+    let log = "Nov 21 01:22:03 web01 kernel: Linux version 6.1.0-13-amd64 (x)\n";
+    let name = |texts: &[(&str, &str)]| {
+        let texts = folder(texts);
+        let host = host_of(&[texts.path()], None).map_err(|error| anyhow_chain(&error))?;
+        Ok::<_, String>(host.platform.host_name.map(|name| name.value))
+    };
+    assert_eq!(
+        name(&[("hostname.txt", "web01.corp\n"), ("dmesg.txt", log)]),
+        Ok(Some("web01.corp".to_owned()))
+    );
+    assert_eq!(name(&[("dmesg.txt", log)]), Ok(None));
+    let other = name(&[("hostname.txt", "web02\n"), ("dmesg.txt", log)]).unwrap_err();
+    assert!(other.contains("the log is of `web01`, and the host's name is `web02`"), "{other}");
+    let two =
+        name(&[("a/hostname", "web02\n"), ("hostname.txt", "web01\n"), ("dmesg.txt", log)]).unwrap_err();
+    assert!(two.contains("the host's name is `web0"), "{two}");
+}
+
 /// They have no host's name, and no address with two devices.
 #[test]
 fn logs_of_two_architectures_are_of_two_hosts() {

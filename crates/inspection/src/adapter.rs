@@ -72,7 +72,7 @@ impl Function {
     }
 }
 
-/// A PCI function that is no bridge: without a driver it does no DMA.
+/// A PCI function that is neither a bridge nor an IOMMU, as far as its class is known. One without a driver has the path `unbound`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Adapter {

@@ -60,7 +60,7 @@ pub struct Document {
     pub kernel_log: KernelLog,
     /// What the log says about DMA.
     pub log_facts: Vec<LogFact>,
-    /// PCI functions that do DMA, by address.
+    /// PCI functions that are neither bridges nor IOMMUs, as far as their class is known, by address.
     pub adapters: Vec<Adapter>,
     /// RDMA devices, by name.
     pub rdma_devices: Vec<RdmaDevice>,

@@ -176,6 +176,27 @@ fn a_capture_has_one_digest_however_it_is_packed() {
     }
 }
 
+/// `lspci` without `-nn` prints none.
+#[test]
+fn ids_that_were_not_read_are_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let listing = folder.path().join("lspci.txt");
+    fs::write(&listing, "00:1f.6 Ethernet controller: Intel Corporation Ethernet Connection (2) I219-V\n")
+        .unwrap();
+    let output = iotoll().args(["inspect", "--json", "--from"]).arg(&listing).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let adapter = &document["adapters"][0];
+    assert_eq!((&adapter["vendor_id"], &adapter["device_id"]), (&Value::Null, &Value::Null));
+    assert_eq!((&adapter["vendor_name"], &adapter["class"]), (&Value::Null, &"0200".into()));
+    let page = iotoll().args(["inspect", "0000:00:1f.6", "--from"]).arg(&listing).output().unwrap();
+    let page = text(&page.stdout);
+    assert!(page.contains("the IDs were not read") && page.contains("class 0200"), "{page}");
+    let out = folder.path().join("out");
+    assert_eq!(counts(&[&listing], &out, &[], 0), [1, 0, 1, 0]);
+    let row = &rows(&out, "adapters")[0];
+    assert_eq!((row["vendor_id"].as_str(), row["device_id"].as_str()), ("null", "null"));
+}
+
 #[test]
 fn a_bad_input_is_a_row_of_errors_and_stops_nobody() {
     let folder = tempfile::tempdir().unwrap();

@@ -132,7 +132,7 @@ fn a_shard_is_run_by_one_at_a_time() {
     lock.lock().unwrap();
     let output = sweep(&small(folder.path()), &out, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("shard-0-of-1.lock: another run has this shard"));
+    assert!(text(&output.stderr).contains("shard-0-of-1.lock: another run works on this shard"));
 }
 
 #[test]

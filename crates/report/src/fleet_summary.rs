@@ -250,11 +250,11 @@ fn add_changes(page: &mut Page, summary: &Summary, day: impl Fn(i64) -> String, 
     let Summary { changes, of_one_time, .. } = summary;
     page.heading("What changed between captures of a host");
     if !of_one_time.is_empty() {
-        let words = "Of some captures the files were changed at the same time, so that nothing tells which is newer, and the last by path is taken for the newest: of";
-        page.prose(format!("{words} {}.", listed(of_one_time, "host", length)), 0);
+        let words = "Several captures of a host whose files have the same time have no order: no change between them is shown, and where they are the newest, the last by path counts as the newest";
+        page.prose(format!("{words} ({}).", listed(of_one_time, "host", length)), 0);
     }
     if changes.is_empty() {
-        return page.prose("Nothing, or no host with a name was captured twice.", 0);
+        return page.prose("No change is known: no host with a name was captured twice, or its captures are alike or have no order.", 0);
     }
     let shown = length.shown(changes.len(), ROWS_MAX);
     for one in &changes[..shown] {
@@ -297,6 +297,23 @@ fn add_rest(page: &mut Page, left_out: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn captures_without_an_order_are_named() {
+        let page = |hosts: &[&str]| {
+            let of_one_time = hosts.iter().map(|host| (*host).to_owned()).collect();
+            let summary = Summary { of_one_time, ..Summary::default() };
+            let mut page = Page::default();
+            add_changes(&mut page, &summary, |_| String::new(), Length::Folded);
+            format!("{page:?}")
+        };
+        assert!(
+            page(&["web\u{1b}01"]).contains("counts as the newest (1 host: web\u{fffd}01)."),
+            "{}",
+            page(&["web01"])
+        );
+        assert!(!page(&[]).contains("newest") && page(&[]).contains("No change is known"));
+    }
 
     /// One command may only complete what stands before it, or be for those who can't do that: words say when each is for.
     #[test]

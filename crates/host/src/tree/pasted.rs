@@ -46,6 +46,8 @@ pub(super) const LOG: &str = "var/log/dmesg";
 const LISTINGS: [(Format, &str); 3] =
     [(Format::Listing, LISTING), (Format::MachineReadable, "lspci_-mm"), (Format::Tree, "lspci_-tv")];
 pub(super) const LISTING: &str = "lspci";
+/// Where the host's name lies.
+const HOST_NAME: &str = "etc/hostname";
 /// Where kernel options lie that a text names in sentences, one in a line.
 pub(crate) const NAMED_OPTIONS: &str = "named-options";
 
@@ -269,6 +271,7 @@ pub(super) fn assemble(texts: Vec<Pasted>) -> Result<Assembled, SeveralHosts> {
         let earlier = earlier_boots.into_iter().map(|heading| format!("{name} ({heading})"));
         assembled.left_out.extend(earlier.map(|shown| (shown, Refusal::EarlierBoot)));
         for (path, part) in parts {
+            hosts::check_name(&best, path, &name, &part)?;
             let other = keep_longer(&mut best, path, (name.clone(), part));
             let shown = other.map(|other| format!("{other} ({path})"));
             assembled.left_out.extend(shown.map(|shown| (shown, Refusal::AnotherIsRead)));

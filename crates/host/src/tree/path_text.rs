@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path as text. A byte that is no UTF-8 is its number, as `\xf4`, so that two paths have two texts.
+/// A path as text. A byte that is no UTF-8 is its number, as `\xf4`.
 pub fn path_text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

@@ -40,18 +40,21 @@ pub(crate) fn sections(inspection: &Inspection, address: Bdf) -> Option<Vec<Sect
 /// What the adapter is: names, numbers, driver and interfaces.
 fn identity(host: &Host, adapter: &Adapter) -> Section {
     let (names, function) = (&adapter.names, &adapter.function);
-    let name = |label: &str, name: Option<&String>| match name {
+    let absent = "not in the tables of names";
+    let name = |label: &str, name: Option<&String>, absent: &str| match name {
         Some(name) => Fact::known(label, name),
-        None => Fact::absent(label, "not in the tables of names"),
+        None => Fact::absent(label, absent),
     };
+    let has_ids = function.ids.vendor.is_some() && function.ids.device.is_some();
+    let by_ids = if has_ids { absent } else { "the IDs were not read" };
     let mut facts = vec![
-        name("maker", names.vendor.as_ref()),
-        name("chip", names.device.as_ref()),
+        name("maker", names.vendor.as_ref(), by_ids),
+        name("chip", names.device.as_ref(), by_ids),
         match (&names.subsystem, function.ids.subsystem) {
             (None, None) => Fact::absent("card", "its numbers are not shown"),
-            (card, _) => name("card", card.as_ref()),
+            (card, _) => name("card", card.as_ref(), absent),
         },
-        name("class", names.class.as_ref()),
+        name("class", names.class.as_ref(), absent),
         numbers(function),
         driver(host, function),
     ];

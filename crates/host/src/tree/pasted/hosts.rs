@@ -1,6 +1,6 @@
 //! Whether a text, or several, hold the output of one host.
 
-use super::{LISTINGS, LOG, Part, Parts};
+use super::{HOST_NAME, LISTINGS, LOG, Part, Parts};
 use crate::kernel::Log;
 use crate::pci::lspci;
 use crate::{Text, Tree};
@@ -90,14 +90,38 @@ pub(super) fn check_together(best: &BTreeMap<&'static str, (String, Part)>) -> R
     }
 }
 
-/// Two texts, and the hosts that their log and `uname` name.
+/// Two texts, and the hosts that they name: the log, `uname`, and the file with the host's name.
 fn other_host(best: &BTreeMap<&'static str, (String, Part)>) -> Option<(String, String)> {
-    let ((log_name, log), (uname_name, uname)) = (best.get(LOG)?, best.get("uname")?);
-    let of_log = log.lines().find_map(|(_, line)| host_name(line))?;
-    let of_uname = name_in_uname(&uname.body)?;
-    let differ = log_name != uname_name && !is_same(of_log, of_uname);
-    let what = || format!("the log is of `{of_log}`, and uname printed `{of_uname}`");
-    differ.then(|| (format!("{log_name}, {uname_name}"), what()))
+    type NameOf = fn(&Part) -> Option<&str>;
+    let sources: [(&str, NameOf, &str); 3] = [
+        (LOG, |log| log.lines().find_map(|(_, line)| host_name(line)), "the log is of"),
+        ("uname", |uname| name_in_uname(&uname.body), "uname printed"),
+        (HOST_NAME, |name| Some(name.body.trim()), "the host's name is"),
+    ];
+    let mut named = sources.into_iter().filter_map(|(path, name_of, words)| {
+        let (file, part) = best.get(path)?;
+        Some((file, name_of(part)?, words))
+    });
+    let (file, name, words) = named.next()?;
+    let (other_file, other, other_words) = named.find(|(_, other, _)| !is_same(name, other))?;
+    let what = format!("{words} `{name}`, and {other_words} `{other}`");
+    (file != other_file).then(|| (format!("{file}, {other_file}"), what))
+}
+
+/// Checks that a text with the host's name has the same as the one before.
+pub(super) fn check_name(
+    best: &BTreeMap<&'static str, (String, Part)>,
+    path: &str,
+    file: &str,
+    part: &Part,
+) -> Result<(), SeveralHosts> {
+    let Some((known_file, known)) = best.get(HOST_NAME).filter(|_| path == HOST_NAME) else { return Ok(()) };
+    let (known, name) = (known.body.trim(), part.body.trim());
+    if is_same(known, name) {
+        return Ok(());
+    }
+    let what = format!("the host's name is `{known}` and `{name}`");
+    Err(SeveralHosts { file: format!("{known_file}, {file}"), what, cut_after: None })
 }
 
 /// Functions of a listing that are compared: as many as one PCI segment has addresses.

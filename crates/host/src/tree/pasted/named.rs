@@ -3,6 +3,8 @@
 //! Kernel logs and the output of lspci are known by their lines. Tables such as `/proc/interrupts` are not: hw-probe saves
 //! that one as `interrupts`, apport as `ProcInterrupts.txt`, people as `proc_interrupts.txt`.
 
+use super::HOST_NAME;
+
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
@@ -16,7 +18,7 @@ pub(super) enum Named {
 const FILES: [(&str, &str, &str); 9] = [
     ("cmdline", "", "proc/cmdline"),
     ("cpuinfo", "", "proc/cpuinfo"),
-    ("hostname", "", "etc/hostname"),
+    ("hostname", "", HOST_NAME),
     ("interrupts", " ", "proc/interrupts"),
     ("iomem", "0", "proc/iomem"),
     ("meminfo", "MemTotal:", "proc/meminfo"),
@@ -38,7 +40,9 @@ pub(super) fn by_name(path: &str, text: &str) -> Option<Named> {
     let stem = stem.strip_prefix("proc").map_or(stem, |rest| rest.trim_start_matches(['_', '-', '.']));
     let stem = stem.strip_suffix("minimal").unwrap_or(stem);
     let (_, start, file) = FILES.iter().find(|(name, ..)| *name == stem)?;
-    text.starts_with(start).then_some(Named::File(file))
+    // A command that failed has left its message.
+    let is_name = *file != HOST_NAME || text.split_whitespace().count() == 1;
+    (is_name && text.starts_with(start)).then_some(Named::File(file))
 }
 
 #[cfg(test)]
@@ -52,6 +56,8 @@ mod tests {
         assert_eq!(file("ProcCpuinfoMinimal.txt", "processor\t: 0\n"), Some(Named::File("proc/cpuinfo")));
         assert_eq!(file("proc_iomem.txt", "00000000-0fff : Reserved\n"), Some(Named::File("proc/iomem")));
         assert_eq!(file("version", "1.2.3\n"), None);
+        assert_eq!(file("hostname.txt", "web01\n"), Some(Named::File("etc/hostname")));
+        assert_eq!(file("hostname", "bash: hostname: command not found\n"), None);
         assert_eq!(file("logs/xorg.log.1", ""), Some(Named::Foreign));
         assert_eq!(file("dmesg.txt", ""), None);
     }
