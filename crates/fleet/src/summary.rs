@@ -427,35 +427,41 @@ fn changes(history: &History<'_>, features: &impl Fn(&HostRow) -> Features) -> V
     let names: BTreeSet<&String> = captures.iter().flat_map(|(_, features)| features.told.keys()).collect();
     let mut changes = Vec::new();
     for what in names {
-        // The last value, by what was not seen; the kernel's however much was.
         let mut last: BTreeMap<Option<&BTreeSet<String>>, Option<&str>> = BTreeMap::new();
-        let mut place = 0;
         for of_one_time in captures.chunk_by(|(one, _), (other, _)| one == other) {
-            let mut all: BTreeMap<Option<&BTreeSet<String>>, BTreeSet<&str>> = BTreeMap::new();
-            for (_, features) in of_one_time {
-                let Some(value) = features.value(what) else { continue };
-                all.entry((what != KERNEL).then_some(&features.unseen)).or_default().insert(value);
-            }
-            for (unseen, values) in all {
-                // Where captures of one time disagree, nothing tells what was before the next and what came after the last.
-                let value = values.first().copied().filter(|_| values.len() == 1);
+            for (unseen, value) in values(of_one_time, what) {
                 let before = last.insert(unseen, value).flatten();
-                if let Some((before, value)) = before.zip(value).filter(|(before, value)| before != value) {
-                    changes.push((place, what.clone(), before.to_owned(), value.to_owned()));
-                }
+                let Some((before, after)) = before.zip(value).filter(|(before, after)| before != after)
+                else {
+                    continue;
+                };
+                changes.push(Change {
+                    host: history.host.clone(),
+                    modified_us: of_one_time[0].0,
+                    what: what.clone(),
+                    before: before.to_owned(),
+                    after: after.to_owned(),
+                });
             }
-            place += of_one_time.len();
         }
     }
-    changes.sort_by_key(|(place, ..)| *place);
-    let change = |(place, what, before, after): (usize, String, String, String)| Change {
-        host: history.host.clone(),
-        modified_us: captures[place].0,
-        what,
-        before,
-        after,
-    };
-    changes.into_iter().map(change).collect()
+    changes.sort_by_key(|change| change.modified_us);
+    changes
+}
+
+/// What captures of one time tell of this, by what was not seen of them (of the kernel, however much was); `None` where they disagree, since nothing tells which was
+/// first.
+fn values<'f>(
+    of_one_time: &'f [(Option<i64>, Features)],
+    what: &str,
+) -> BTreeMap<Option<&'f BTreeSet<String>>, Option<&'f str>> {
+    let mut values: BTreeMap<_, Option<&str>> = BTreeMap::new();
+    for (_, features) in of_one_time {
+        let Some(value) = features.value(what) else { continue };
+        let known = values.entry((what != KERNEL).then_some(&features.unseen)).or_insert(Some(value));
+        *known = known.filter(|known| *known == value);
+    }
+    values
 }
 
 #[cfg(test)]
