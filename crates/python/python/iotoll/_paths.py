@@ -25,3 +25,8 @@ def path_text(path: PathLike) -> str:
     if not text:
         raise ValueError("expected a path, not an empty text")
     return text
+
+
+def reason(error: Union[OSError, UnicodeDecodeError]) -> str:
+    """Why a file can't be read, without the path that the system's errors repeat."""
+    return getattr(error, "strerror", None) or str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotoll._paths import PathLike, path_text
+from iotoll._paths import PathLike, path_text, reason
 from iotoll.errors import ExperimentError
 
 
@@ -14,7 +14,5 @@ def read(source: PathLike, name: str) -> tuple[str, str]:
     try:
         with open(source, encoding="utf-8") as text:
             return text.read(), file
-    except OSError as error:
-        raise ExperimentError(f"{file}: {error.strerror}", file) from error
-    except UnicodeDecodeError as error:
-        raise ExperimentError(f"{file}: {error}", file) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{file}: {reason(error)}", file) from error

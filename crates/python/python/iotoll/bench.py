@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from iotoll import _iotoll
 from iotoll._optional import require
+from iotoll._paths import reason
 from iotoll.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,10 +149,8 @@ def _read(path: Union[str, os.PathLike[str]]) -> Any:
             return json.load(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}:{error.lineno}: {error.msg}; expected JSON", file, error.lineno, "JSON") from error
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}", file) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: {error}", file) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: {reason(error)}", file) from error
 
 
 class _NoRows(Exception):
